@@ -1,0 +1,76 @@
+"""What a backend is: something that answers a list of messages with text or tool calls.
+
+A backend knows nothing of people, permissions or the database. It gets a ``ModelRequest`` and returns a
+``ModelReply``, or raises ``BackendError``. Nothing it returns is trusted: names and arguments are checked
+by the gate. The dataclasses here are plain values and import nothing of Django.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolSpec:
+    """What a model is told of one tool."""
+
+    name: str  # [A-Za-z0-9_-]{1,64}, unique in a request
+    description: str  # English, goes to the model
+    parameters: dict[str, Any]  # JSON schema of the arguments; an object, additionalProperties false
+    kind: Literal["query", "form", "delete", "question", "find", "write"]  # stays on our side
+    model: str = ""  # "app_label.ModelName" of the entity, "" if none; stays on our side
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolCall:
+    """One call as the model wrote it. ``arguments`` is the raw JSON text, unchecked."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelMessage:
+    """One message of a model request.
+
+    ``user`` and ``assistant`` carry text; an assistant message of the running turn may carry ``calls``;
+    ``tool`` carries the result of the call ``call_id`` as JSON text.
+    """
+
+    role: Literal["user", "assistant", "tool"]
+    text: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    call_id: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelRequest:
+    """Everything a model is asked with. The order is the order of sending: what changes comes last."""
+
+    system: str
+    tools: tuple[ToolSpec, ...]
+    messages: tuple[ModelMessage, ...]  # history, the person's message (the last "user"), then this turn's
+    context: str = ""  # JSON of what is true only now (today, page); sent with the person's message
+    person: str = ""  # keyed hash of the person and scope, for the provider's abuse checks
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelReply:
+    """What a model said: text, tool calls, or both."""
+
+    text: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    model: str = ""  # the name the provider gave for what answered
+    usage: dict[str, int] = field(default_factory=dict)  # "input" and "output" tokens where told
+
+
+class Backend(Protocol):
+    """A thing that can be asked. Made once per process from the settings."""
+
+    label: str  # shown to people where it matters that no real model answers, else ""
+
+    def complete(self, request: ModelRequest) -> ModelReply:
+        """Ask once and wait. Raises BackendError."""
+        ...

@@ -1,0 +1,63 @@
+"""The whole error tree, so that a reader sees in one place who must react to what.
+
+Only ``CallError`` and ``Refused`` carry text that may reach a model; every other message is for the
+developer or the operator and stays on the server.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from django.core.exceptions import ImproperlyConfigured
+
+BackendCode = Literal["model_not_configured", "model_unavailable", "model_timeout", "model_protocol"]
+
+
+class CopilotError(Exception):
+    """Root of everything this package raises on purpose."""
+
+
+class ConfigurationError(CopilotError, ImproperlyConfigured):
+    """A setting or a declaration is wrong; the message names it."""
+
+
+class ScopeUnavailable(CopilotError):
+    """The place a conversation belongs to can't be entered again; nothing was run."""
+
+
+class CallError(CopilotError):
+    """A tool call that the model can mend. ``code`` and the text go back to the model."""
+
+    def __init__(self, code: str, message: str, **details: object) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.details = details
+
+
+class Refused(CallError):
+    """A call that this person may not make, or that names nothing she may see."""
+
+
+class BackendError(CopilotError):
+    """The model could not be asked, or what it said can't be used.
+
+    ``code`` is one of the chat endpoint's codes. The text is for the log: it must not hold the key or
+    words of the provider that could hold it.
+    """
+
+    def __init__(self, code: BackendCode, message: str) -> None:
+        super().__init__(message)
+        self.code: BackendCode = code
+
+
+class TurnRunning(CopilotError):
+    """The conversation has an open turn already."""
+
+
+class ConversationNotFound(CopilotError):
+    """No such conversation for this person here."""
+
+
+class HistoryUnreadable(CopilotError):
+    """Stored messages of the conversation can't be read."""
