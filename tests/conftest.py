@@ -63,8 +63,11 @@ class NetworkBlockedError(OSError):
 
 
 @pytest.fixture(autouse=True)
-def _no_network(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let sockets reach 127.0.0.1 only, and fail the test even if the code under test hid the error."""
+def no_network(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Let sockets reach 127.0.0.1 only, and fail the test even if the code under test hid the error.
+
+    Gives the list of the hosts that were tried.
+    """
     connect, connect_ex, getaddrinfo = socket.socket.connect, socket.socket.connect_ex, socket.getaddrinfo
     tried: list[str] = []
 
@@ -88,5 +91,5 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(socket.socket, "connect", checked(connect))
     monkeypatch.setattr(socket.socket, "connect_ex", checked(connect_ex))
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
-    yield
+    yield tried
     assert not tried, f"The test tried to reach {', '.join(tried)}."

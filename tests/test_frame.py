@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from django.db import connection
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "django_copilot"
@@ -132,3 +135,33 @@ def test_the_package_says_that_it_is_typed_and_has_no_long_file():
         and (lines := len((ROOT / name).read_text("utf-8").splitlines())) > 500
     }
     assert long == {}
+
+
+def test_no_test_leaves_this_machine(no_network):
+    for where in ("192.0.2.1", "copilot.invalid"):
+        with pytest.raises(OSError, match=f"tried to reach {where}"):
+            socket.create_connection((where, 80), timeout=1)
+    assert no_network == ["192.0.2.1", "copilot.invalid"]
+    no_network.clear()
+
+
+@pytest.mark.postgres
+def test_postgres_is_what_the_tests_run_on(db):
+    assert connection.vendor == "postgresql"
+
+
+def test_a_skip_of_what_is_required_is_a_failure():
+    environment = {name: value for name, value in os.environ.items() if name != "COPILOT_TEST_DATABASE_URL"}
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", __file__, "-k", "postgres_is_what"]
+    skipped = subprocess.run(
+        command, cwd=ROOT, env={**environment, "COPILOT_TEST_REQUIRE": ""}, capture_output=True, text=True
+    )
+    assert (skipped.returncode, "COPILOT_TEST_DATABASE_URL names no" in skipped.stdout) == (0, True)
+    refused = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**environment, "COPILOT_TEST_REQUIRE": "postgres"},
+        capture_output=True,
+        text=True,
+    )
+    assert (refused.returncode, "no test marked postgres passed" in refused.stdout) == (1, True)

@@ -98,8 +98,9 @@ def context(
             watch.problems.append(f"request to {request.url}")
 
     def on_console(message: Any) -> None:
-        if message.type == "error":
-            watch.problems.append(f"console: {message.text} ({message.location.get('url', '')})")
+        url = message.location.get("url", "")
+        if message.type == "error" and not url.endswith("/favicon.ico"):  # the browser's own wish
+            watch.problems.append(f"console: {message.text} ({url})")
 
     context.on("request", on_request)
     context.on("console", on_console)
