@@ -79,7 +79,7 @@ def test_only_the_openai_backend_imports_openai():
         path.relative_to(PACKAGE).as_posix()
         for path in PACKAGE.rglob("*.py")
         for _, name in imports(path)
-        if within(name, "openai", "httpx")
+        if within(name, "openai", "httpx", "httpx2")
     }
     assert found <= {"backends/openai.py"}
 
@@ -100,7 +100,7 @@ def test_the_turn_imports_nothing_but_the_standard_library_and_the_backends_valu
 def test_starting_the_example_imports_no_openai_and_no_pydantic():
     program = (
         "import sys, django; django.setup(); import django.urls; django.urls.get_resolver().url_patterns;"
-        "print([n for n in ('openai', 'httpx', 'httpcore', 'pydantic') if n in sys.modules])"
+        "print([n for n in ('openai', 'httpx', 'httpx2', 'pydantic') if n in sys.modules])"
     )
     done = subprocess.run(
         [sys.executable, "-c", program],
