@@ -14,6 +14,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+from django.test import Client
 
 hypothesis.settings.register_profile("suite", deadline=None)  # a busy machine is no failure
 hypothesis.settings.load_profile("suite")
@@ -93,3 +94,36 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
     yield tried
     assert not tried, f"The test tried to reach {', '.join(tried)}."
+
+
+class Store:
+    """The example store of a test: 40 products, 120 orders, and all accounts of the demo."""
+
+    def user(self, username: str) -> Any:
+        """Return the account, freshly loaded."""
+        from django.contrib.auth import get_user_model
+
+        return get_user_model().objects.get(username=username)
+
+
+@pytest.fixture
+def store(db: None) -> Store:
+    """Fill the database with the example store, small, and return it."""
+    from example_project.store.data import create_data
+    from example_project.store.people import create_people
+
+    create_people()
+    create_data(products=40, orders=120)
+    return Store()
+
+
+@pytest.fixture
+def login(store: Store) -> Callable[[str], Client]:
+    """Return a function that gives a test client with that account logged in."""
+
+    def login(username: str) -> Client:
+        client = Client()
+        client.force_login(store.user(username))
+        return client
+
+    return login
