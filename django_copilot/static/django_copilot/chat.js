@@ -1,0 +1,269 @@
+/** The panel itself: loaded when it is first opened. Keeps the state, talks to the server, draws. */
+
+import { actionAddress } from "./address.js";
+import { makeClient } from "./client.js";
+import { ask, button, element } from "./dom.js";
+import { formState } from "./forms.js";
+import { initial, openQuestion, reduce } from "./state.js";
+import { gettext, loadTexts } from "./texts.js";
+import { conversationList, drawMessages } from "./view.js";
+
+const POLL_MS = 3000;
+const POLLS = 60;
+
+/**
+ * Make the panel inside `host`.
+ *
+ * config  the script's data-* values; memory  what this tab remembers; baseline()  the form's state at load;
+ * onClose()  called when the person closes it. Gives {show({focus}), hide()}.
+ */
+export async function makePanel({ host, config, memory, baseline, onClose }) {
+  await loadTexts(`${config.conversations}jsi18n/`);
+  const client = makeClient(config);
+  const place = { lang: config.lang, zone: config.zone, root: config.root, origin: location.origin };
+  let state = initial;
+  let era = 0; // answers to questions of an earlier conversation are dropped
+
+  const log = element("div", { class: "copilot-log", role: "log", "aria-label": gettext("Messages"), tabindex: "0" });
+  const greeting = element(
+    "div",
+    { class: "copilot-greeting" },
+    element("p", { text: gettext("What would you like to see or prepare?") }),
+    element("p", {
+      text: gettext("I can show records, fill in forms and open delete pages. Only you can save or delete."),
+    }),
+  );
+  const list = element("div", { class: "copilot-conversations", hidden: true });
+  const status = element("p", { class: "copilot-status", role: "status" });
+  const repair = element("div", { class: "copilot-repair" });
+  const input = element("textarea", {
+    rows: "2",
+    maxlength: "8000",
+    name: "copilot-message",
+    autocomplete: "off",
+    "aria-label": gettext("Message to the assistant"),
+    placeholder: gettext("Write to the assistant"),
+  });
+  const send = button(gettext("Send"), { icon: "send", on: () => submit(), class: "copilot-send" });
+  const listButton = button(gettext("Conversations"), {
+    icon: "list",
+    on: () => toggleList(),
+    class: "copilot-plain",
+    "aria-expanded": "false",
+  });
+  const bar = element(
+    "header",
+    { class: "copilot-bar" },
+    element("h2", { text: gettext("Assistant") }),
+    button(gettext("New conversation"), { icon: "fresh", on: () => startAnew(), class: "copilot-plain" }),
+    listButton,
+    button(gettext("Close"), { icon: "close", on: () => onClose(), class: "copilot-plain" }),
+  );
+  const label = config.label ? element("p", { class: "copilot-label", text: config.label }) : null;
+  const foot = element("div", { class: "copilot-foot" }, element("div", { class: "copilot-box" }, input, send));
+  const panel = element(
+    "aside",
+    { class: "copilot-panel", id: "copilot-panel", role: "complementary", "aria-label": gettext("Assistant") },
+    bar,
+    label,
+    log,
+    list,
+    status,
+    repair,
+    foot,
+  );
+  log.append(greeting);
+  input.value = memory.read().draft ?? "";
+  host.append(panel);
+
+  input.addEventListener("input", () => memory.write({ draft: input.value }));
+  input.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
+    event.preventDefault();
+    submit();
+  });
+  panel.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || event.isComposing) return;
+    event.stopPropagation();
+    onClose();
+  });
+  // Coming back with the browser's Back button: what was under way is over by now.
+  addEventListener("pageshow", (event) => {
+    if (!event.persisted) return;
+    apply({ type: "idle" });
+    if (state.conversationId) openConversation(state.conversationId);
+  });
+
+  function apply(event) {
+    state = reduce(state, event);
+    memory.write({ conversation: state.conversationId });
+    draw();
+  }
+
+  function draw() {
+    const working = state.busy || state.waiting;
+    const inList = state.view === "list";
+    log.setAttribute("aria-live", working ? "off" : "polite");
+    log.setAttribute("aria-busy", String(working));
+    greeting.hidden = state.messages.length > 0;
+    const options = { place, onAnswer: sendText, onGo: go, canAnswer: openQuestion(state) !== null };
+    const grown = drawMessages(log, state.messages, options);
+    log.hidden = inList;
+    list.hidden = !inList;
+    listButton.setAttribute("aria-expanded", String(inList));
+    if (inList) {
+      list.replaceChildren(
+        element("h3", { text: gettext("Conversations") }),
+        conversationList(state, { place, onOpen: (one) => openConversation(one.conversationId), onRemove: remove }),
+      );
+    }
+    send.disabled = working;
+    const text = working ? gettext("The assistant is working…") : (state.problem?.detail ?? "");
+    if (status.textContent !== text) status.textContent = text;
+    status.classList.toggle("copilot-problem", !working && state.problem !== null);
+    status.classList.toggle("copilot-working", working);
+    repair.replaceChildren(...repairs(working));
+    if (grown) log.scrollTop = log.scrollHeight;
+  }
+
+  function repairs(working) {
+    if (working || state.problem === null) return [];
+    if (state.problem.code === "not_authenticated") {
+      return [element("a", { href: location.href, text: gettext("Load the page again"), class: "copilot-button" })];
+    }
+    if (!state.problem.text) return [];
+    return [button(gettext("Retry"), { on: () => retry(), class: "copilot-button" })];
+  }
+
+  function retry() {
+    const { text } = state.problem;
+    if (input.value.trim() === text) setDraft("");
+    sendText(text);
+  }
+
+  function setDraft(text) {
+    input.value = text;
+    memory.write({ draft: text });
+  }
+
+  function submit() {
+    const text = input.value.trim();
+    if (text === "" || state.busy || state.waiting) return;
+    input.value = ""; // the memory keeps the words until the server has them
+    sendText(text);
+  }
+
+  async function sendText(text) {
+    if (state.busy || state.waiting) return;
+    const mine = ++era;
+    apply({ type: "send", text });
+    const page = location.pathname + location.search;
+    const answer = await client.send({ message: text, conversationId: state.conversationId, page });
+    if (mine !== era) return;
+    if (!answer.ok) {
+      if (input.value.trim() === "") setDraft(text); // nothing that was written is lost
+      apply({ type: "problem", problem: answer.problem });
+      return;
+    }
+    memory.write({ draft: input.value });
+    apply({ type: "answer", answer: answer.data });
+    document.dispatchEvent(new CustomEvent("copilot:answer", { detail: answer.data }));
+    if (answer.data.action) await go(answer.data.action);
+  }
+
+  async function go(action) {
+    const address = actionAddress(action, place);
+    if (address === null) {
+      const detail = gettext("This address is outside the admin and was not opened.");
+      apply({ type: "notice", problem: { status: 0, code: "address_refused", detail } });
+      return;
+    }
+    const before = baseline();
+    if (before !== null && formState() !== before) {
+      const leave = await ask(host, {
+        text: gettext("You have typed into this page and not saved it. Going on loses what you typed."),
+        yes: gettext("Go on"),
+        no: gettext("Stay here"),
+      });
+      if (!leave) return;
+    }
+    const event = new CustomEvent("copilot:go", { detail: { address }, cancelable: true });
+    if (document.dispatchEvent(event)) location.assign(address);
+  }
+
+  async function openConversation(id, { quiet = false } = {}) {
+    const mine = ++era;
+    const answer = await client.open(id);
+    if (mine !== era) return;
+    if (answer.ok) {
+      apply({ type: "opened", conversation: answer.data });
+      log.scrollTop = log.scrollHeight;
+      if (state.waiting) poll(id, POLLS);
+      return;
+    }
+    if (answer.problem.status === 404) {
+      apply({ type: "fresh" });
+      if (quiet) return;
+    }
+    apply({ type: "notice", problem: answer.problem });
+  }
+
+  function poll(id, left) {
+    const mine = era;
+    setTimeout(async () => {
+      if (mine !== era || !state.waiting) return;
+      const answer = await client.open(id);
+      if (mine !== era) return;
+      if (answer.ok) apply({ type: "opened", conversation: answer.data });
+      if (answer.ok && !state.waiting) return;
+      if (left > 1) poll(id, left - 1);
+      else apply({ type: "idle" });
+    }, POLL_MS);
+  }
+
+  async function toggleList() {
+    if (state.view === "list") {
+      apply({ type: "show", view: "chat" });
+      return;
+    }
+    apply({ type: "show", view: "list" });
+    const answer = await client.list();
+    if (answer.ok) apply({ type: "list", conversations: answer.data.conversations ?? [] });
+    else {
+      apply({ type: "show", view: "chat" });
+      apply({ type: "notice", problem: answer.problem });
+    }
+  }
+
+  async function remove(one) {
+    const text = gettext("Delete this conversation? This can't be undone.");
+    if (!(await ask(host, { text, yes: gettext("Delete"), no: gettext("Keep") }))) return;
+    const answer = await client.remove(one.conversationId);
+    if (answer.ok || answer.problem.status === 404) {
+      if (state.conversationId === one.conversationId) era += 1;
+      apply({ type: "removed", id: one.conversationId });
+    } else apply({ type: "notice", problem: answer.problem });
+    listButton.focus();
+  }
+
+  function startAnew() {
+    era += 1;
+    apply({ type: "fresh" });
+    input.focus();
+  }
+
+  draw();
+  const known = memory.read().conversation;
+  if (known) openConversation(known, { quiet: true });
+
+  return {
+    show({ focus }) {
+      panel.hidden = false;
+      log.scrollTop = log.scrollHeight;
+      if (focus) input.focus();
+    },
+    hide() {
+      panel.hidden = true;
+    },
+  };
+}

@@ -1,0 +1,99 @@
+/**
+ * Boot on an admin page: clean the address bar, put up the button, open the panel when asked.
+ *
+ * Everything else is loaded when the panel is first opened.
+ */
+
+import { cleanSearch } from "./address.js";
+import { formState } from "./forms.js";
+import { makeMemory } from "./memory.js";
+
+const NARROW = "(max-width: 640px)";
+
+function start(script) {
+  const config = { ...script.dataset };
+  const memory = makeMemory(config.site, () => sessionStorage);
+  let panel = null;
+  let loading = null;
+  let atLoad = null;
+
+  const search = cleanSearch(location.search);
+  if (search !== location.search) {
+    history.replaceState(history.state, "", location.pathname + search + location.hash);
+  }
+
+  const toggle = document.createElement("button");
+  toggle.type = "button";
+  toggle.className = "copilot-toggle";
+  toggle.textContent = "Copilot";
+  toggle.setAttribute("aria-expanded", "false");
+  toggle.setAttribute("aria-controls", "copilot-panel");
+  const host = document.createElement("div");
+  host.className = "copilot copilot-root";
+  host.append(toggle);
+  document.body.append(host);
+
+  const isOpen = () => toggle.getAttribute("aria-expanded") === "true";
+
+  function close() {
+    toggle.setAttribute("aria-expanded", "false");
+    document.body.classList.remove("copilot-pushed");
+    panel?.hide();
+    memory.write({ open: false });
+    toggle.focus();
+    document.dispatchEvent(new CustomEvent("copilot:close"));
+  }
+
+  async function open({ focus }) {
+    toggle.setAttribute("aria-expanded", "true");
+    loading ??= import("./chat.js").then(({ makePanel }) =>
+      makePanel({ host, config, memory, baseline: () => atLoad, onClose: close }),
+    );
+    try {
+      panel = await loading;
+    } catch (error) {
+      loading = null; // the next click tries again
+      toggle.setAttribute("aria-expanded", "false");
+      throw error;
+    }
+    if (!isOpen()) {
+      panel.hide();
+      return;
+    }
+    document.body.classList.add("copilot-pushed");
+    memory.write({ open: true });
+    panel.show({ focus });
+    document.dispatchEvent(new CustomEvent("copilot:open"));
+  }
+
+  toggle.addEventListener("click", () => (isOpen() ? close() : open({ focus: true })));
+
+  // The admin's own scripts rebuild some inputs at load: only then is the form as the person first sees it.
+  const settled = () =>
+    setTimeout(() => {
+      atLoad = formState();
+      // A form that came back with errors holds typing that was never saved.
+      if (atLoad !== null && document.querySelector(".errornote, .errorlist")) atLoad = "";
+      // Registered last, so that a theme's own use of the key comes first.
+      addEventListener("keydown", (event) => {
+        const wanted = (event.ctrlKey || event.metaKey) && !event.shiftKey && !event.altKey && event.key === "k";
+        if (!wanted || event.defaultPrevented) return;
+        event.preventDefault();
+        if (isOpen()) close();
+        else open({ focus: true });
+      });
+    });
+  if (document.readyState === "complete") settled();
+  else addEventListener("load", settled, { once: true });
+
+  // The next person at this computer starts with nothing of ours.
+  document.addEventListener("submit", (event) => {
+    if (/\/logout\/?$/.test(event.target.getAttribute("action") ?? "")) memory.forget();
+  });
+
+  // On a small screen the panel would cover the form it has just filled in.
+  if (memory.read().open && !matchMedia(NARROW).matches) open({ focus: false });
+}
+
+const script = document.querySelector("script[data-copilot]");
+if (script !== null && document.querySelector(".copilot-root") === null) start(script);
