@@ -371,7 +371,10 @@ class ReplyBuilder:
                 "The model's answer was cut at its greatest length. See COPILOT['OPENAI_OPTIONS'].",
             )
         if self._finish == "content_filter":
-            raise BackendError("model_protocol", "The provider's content filter withheld the model's answer.")
+            raise BackendError(
+                "model_protocol",
+                "The provider's content filter withheld the model's answer. See COPILOT['OPENAI_MODEL'].",
+            )
         if self._finish not in _ENDED:
             malformed("it ended for an unknown reason")
         text = clean("".join(self._text) or "".join(self._refusal)).replace("\0", "")

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _OFFICIAL = "https://api.openai.com/v1"
 _GRACE = 0.5  # seconds more than the call may take, until its thread is no longer waited for
 _CONNECT = 10.0  # seconds at most to open a connection
+_chance = random.Random()  # noqa: S311 (of our own: a project may have seeded the shared one)
 _CALL_OPTIONS = ("extra_headers", "extra_query")  # of OPENAI_OPTIONS, not part of the body
 
 _blocks: list[list[str]] = []  # one list of refused calls for each open block_calls()
@@ -241,7 +242,9 @@ def failure(error: Exception) -> BackendError:
     if isinstance(error, openai.APIStatusError):
         return _status(error.status_code)
     if "DecodingError" in kinds:
-        return BackendError("model_protocol", "The model's answer can't be unpacked.")
+        return BackendError(
+            "model_protocol", "The model's answer can't be unpacked. See COPILOT['OPENAI_BASE_URL']."
+        )
     if isinstance(error, openai.APIConnectionError) or kinds & {
         "TransportError",
         "RequestError",
@@ -315,7 +318,7 @@ def retry_wait(error: Exception, *, tried: int) -> float | None:
     asked = retry_after(headers)
     if asked is not None:
         return asked
-    return min(8.0, 0.5 * 2.0 ** min(tried, 10)) * (1 - random.random() / 4)  # noqa: S311
+    return min(8.0, 0.5 * 2.0 ** min(tried, 10)) * (1 - _chance.random() / 4)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
