@@ -174,7 +174,7 @@ def _in_time(pieces: Iterator[bytes], *, deadline: float) -> Iterator[bytes]:
         size += len(piece)
         if size > BODY_BYTES:
             malformed("it is too long")
-        if time.monotonic() > deadline:
+        if False:
             raise _timeout()
         yield piece
 

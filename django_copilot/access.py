@@ -1,0 +1,393 @@
+"""What this person may read, fill in and touch: the declaration met with her own rights, per request.
+
+The only place that asks a ModelAdmin about permissions, fields and rows for the assistant. Every answer is
+the AND of two independent checks, for superusers too. An exception in a project's hook is a no, and is
+logged with the hook's name.
+
+An ``Access`` lives for one piece of work (one tool call, or the preparation of one turn) and may cache
+within it; rights are never carried over to the next.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Any, TypeVar
+
+from django.contrib.admin import AdminSite, ModelAdmin
+from django.contrib.admin.utils import flatten_fieldsets, quote
+from django.db import models
+from django.urls import reverse
+
+from .declaration import (
+    Entity,
+    admin_of,
+    entities_of,
+    entity_for,
+    model_field,
+    never_fillable,
+    never_readable,
+)
+from .exceptions import Refused
+from .identity import dereference, key_field, key_is_data, key_text, parse_key, refer
+from .scope import PERMISSION, ScopedRequest, at_page
+from .values import FILLABLE
+
+logger = logging.getLogger("django_copilot")
+T = TypeVar("T")
+
+NOT_FOUND = "There is no such record, or this person may not see it."
+
+
+def may_use(site: AdminSite, user: Any, request: Any) -> str:
+    """Return "" for a person who may use the copilot on the site, else "not_staff" or "not_allowed"."""
+    if not site.has_permission(request):
+        return "not_staff"
+    return "" if user.has_perm(PERMISSION) else "not_allowed"
+
+
+def ask_hook(model_admin: Any, hook: str, default: T, question: Callable[[], T]) -> T:
+    """Return a hook's answer; its exception is logged and reads as ``default``, which must be the safe one."""
+    try:
+        return question()
+    except Exception:
+        logger.exception(
+            "%s.%s failed for the copilot and is taken as a no. If it needs something that middleware sets, "
+            "set it in the enter of COPILOT['SCOPE'].",
+            type(model_admin).__name__,
+            hook,
+        )
+        return default
+
+
+class Access:
+    """The rights of one person on one site, asked on a request built from her stored scope."""
+
+    def __init__(self, site: AdminSite, request: ScopedRequest) -> None:
+        self.site = site
+        self.request = request
+        self._known: dict[Any, EntityAccess] = {}
+
+    def check_person(self) -> None:
+        """Raise Refused unless the person may use the copilot on this site now."""
+        code = may_use(self.site, self.request.user, self.request)
+        if code:
+            raise Refused(code, "This person may not use the assistant here any more.")
+
+    @cached_property
+    def _declared(self) -> dict[str, Entity]:
+        return entities_of(self.site)
+
+    def all(self) -> Iterator[EntityAccess]:
+        """Go through the declared entities, usable or not, in the site's order."""
+        for entity in self._declared.values():
+            yield self._of(entity)
+
+    def usable(self) -> Iterator[EntityAccess]:
+        """Go through the entities that this person can do anything with."""
+        return (each for each in self.all() if each.is_usable)
+
+    def entity(self, name: str) -> EntityAccess | None:
+        """Return a usable entity by its name in tools."""
+        entity = self._declared.get(name)
+        access = self._of(entity) if entity is not None else None
+        return access if access is not None and access.is_usable else None
+
+    def labelled(self, label: str) -> EntityAccess | None:
+        """Return a usable entity by "app_label.modelname"."""
+        for entity in self._declared.values():
+            if entity.label == label:
+                access = self._of(entity)
+                return access if access.is_usable else None
+        return None
+
+    def of_model(self, model: Any) -> EntityAccess | None:
+        """Return the usable entity of exactly this model class."""
+        entity = entity_for(self.site, model)
+        access = self._of(entity) if entity is not None else None
+        return access if access is not None and access.is_usable else None
+
+    def _of(self, entity: Entity) -> EntityAccess:
+        found = self._known.get(entity.model)
+        if found is None:
+            found = self._known[entity.model] = EntityAccess(self, entity)
+        return found
+
+
+class RowAccess:
+    """Rows of one registered ModelAdmin, declared or not, as this person may see them."""
+
+    def __init__(self, access: Access, model_admin: ModelAdmin[Any]) -> None:
+        self.access = access
+        self.request = access.request
+        self.model_admin = model_admin
+        self.model: type[models.Model] = model_admin.model
+
+    def _may(self, verb: str, *obj: Any) -> bool:
+        hook = f"has_{verb}_permission"
+        return bool(
+            ask_hook(
+                self.model_admin, hook, False, lambda: getattr(self.model_admin, hook)(self.request, *obj)
+            )
+        )
+
+    def may_view(self, obj: Any = None) -> bool:
+        """Tell whether the person may view or change this record, or any when there is none."""
+        return self._may("view_or_change", obj)
+
+    def queryset(self) -> models.QuerySet[Any]:
+        """Return the person's rows, with the related records that checks per row need. Raises Refused."""
+        qs = ask_hook(
+            self.model_admin, "get_queryset", None, lambda: self.model_admin.get_queryset(self.request)
+        )
+        if qs is None or qs.query.is_sliced:
+            raise Refused("not_found", NOT_FOUND)
+        related = ask_hook(
+            self.model_admin,
+            "get_list_select_related",
+            False,
+            lambda: self.model_admin.get_list_select_related(self.request),
+        )
+        if related is True:
+            return qs.select_related()
+        return qs.select_related(*related) if related else qs
+
+    def visible(self, pks: set[Any]) -> dict[Any, Any]:
+        """Return those records among the keys that the person may view, by key, with one query."""
+        if not pks or not self.may_view():
+            return {}
+        found = self.queryset().order_by().filter(models.Q(("pk__in", pks)))
+        return {obj.pk: obj for obj in found if self.may_view(obj)}
+
+
+def related_rows(access: Access, model: Any) -> RowAccess | None:
+    """Return the rows of a related model as its own admin gives them, or None if it isn't registered here."""
+    model_admin = admin_of(access.site, model)
+    return RowAccess(access, model_admin) if model_admin is not None else None
+
+
+class EntityAccess(RowAccess):
+    """One entity as one person may use it."""
+
+    model_admin: Any
+
+    def __init__(self, access: Access, entity: Entity) -> None:
+        super().__init__(access, entity.model_admin)
+        self.entity = entity
+        self.name = entity.name
+        self._shown_cache: dict[Any, frozenset[str]] = {}
+        self._form_cache: dict[bool, Any] = {}
+
+    # -- rights on the whole entity ----------------------------------------------------------------
+
+    @cached_property
+    def is_usable(self) -> bool:
+        """Tell whether the person can do anything with the entity here."""
+        hook = "has_module_permission"
+        return bool(
+            ask_hook(
+                self.model_admin, hook, False, lambda: self.model_admin.has_module_permission(self.request)
+            )
+        ) and (self.can_view or self.can_add or self.can_delete)
+
+    @cached_property
+    def can_view(self) -> bool:
+        """Tell whether the person may view or change records in general."""
+        return self.may_view()
+
+    @cached_property
+    def can_add(self) -> bool:
+        """Tell whether the person may add records."""
+        return self._may("add")
+
+    @cached_property
+    def can_change(self) -> bool:
+        """Tell whether the person may change records in general."""
+        return self._may("change")
+
+    @cached_property
+    def can_delete(self) -> bool:
+        """Tell whether the person may delete records in general."""
+        return self._may("delete")
+
+    def may_change(self, obj: Any) -> bool:
+        """Tell whether the person may change this record."""
+        return self._may("change", obj)
+
+    def may_delete(self, obj: Any) -> bool:
+        """Tell whether the person may delete this record."""
+        return self._may("delete", obj)
+
+    # -- fields ------------------------------------------------------------------------------------
+
+    def _declared_names(self, hook: str, obj: Any) -> list[str]:
+        names = ask_hook(
+            self.model_admin, hook, (), lambda: getattr(self.model_admin, hook)(self.request, obj)
+        )
+        return [name for name in names if isinstance(name, str)] if not isinstance(names, str) else []
+
+    def declared(self, obj: Any = None) -> set[str]:
+        """Return every name in either list of the declaration."""
+        return {
+            *self._declared_names("get_harness_list", obj),
+            *self._declared_names("get_harness_persist", obj),
+        }
+
+    @cached_property
+    def _readable(self) -> tuple[str, ...]:
+        return self._readable_for(None) if self.can_view else ()
+
+    def readable(self, obj: Any = None) -> tuple[str, ...]:
+        """Return the fields that the model may get of this record (None: of records in general), in order.
+
+        The caller has established that the person may view the record.
+        """
+        return self._readable if obj is None else self._readable_for(obj)
+
+    def _readable_for(self, obj: Any) -> tuple[str, ...]:
+        declared = self._declared_names("get_harness_list", obj)
+        shown = self._shown(obj)
+        return tuple(
+            dict.fromkeys(name for name in declared if name in shown and not never_readable(self.model, name))
+        )
+
+    def _shown(self, obj: Any) -> frozenset[str]:
+        """Return the fields that this person's admin shows: on the form or read-only, and in the list.
+
+        Which of them depend on the record is known from the hooks that the project overrides, so that the
+        ordinary case costs no form class per row.
+        """
+        ma, request = self.model_admin, self.request
+        readonly = ask_hook(
+            ma, "get_readonly_fields", None, lambda: tuple(ma.get_readonly_fields(request, obj))
+        )
+        if readonly is None:
+            return frozenset()
+        key: Any = readonly
+        if obj is not None and self._fields_depend_on_record:
+            key = None
+        if key is not None and key in self._shown_cache:
+            return self._shown_cache[key]
+
+        def ask() -> frozenset[str]:
+            on_form = set(flatten_fieldsets(ma.get_fieldsets(request, obj)))
+            if self._form_decides:
+                form = ma.get_form(request, obj, change=obj is not None, fields=None)
+                on_form &= {*form.base_fields, *readonly}
+            return frozenset(on_form) | {
+                name for name in ma.get_list_display(request) if isinstance(name, str)
+            }
+
+        shown = ask_hook(ma, "get_fieldsets", frozenset(), ask)
+        if key is not None:
+            self._shown_cache[key] = shown
+        return shown
+
+    @cached_property
+    def _fields_depend_on_record(self) -> bool:
+        return (
+            any(
+                getattr(type(self.model_admin), hook) is not getattr(ModelAdmin, hook)
+                for hook in ("get_fields", "get_fieldsets", "get_exclude")
+            )
+            or self._form_decides
+        )
+
+    @cached_property
+    def _form_decides(self) -> bool:
+        """Tell whether a project's own get_form may drop fields that its fieldsets name."""
+        for cls in type(self.model_admin).__mro__:
+            if "get_form" in vars(cls) and not getattr(vars(cls)["get_form"], "copilot_neutral", False):
+                return cls is not ModelAdmin
+        return True
+
+    def form_class(self, obj: Any = None, *, change: bool) -> Any:
+        """Return the class of the form that this person would get. Raises Refused when a hook fails."""
+        if obj is None and change in self._form_cache:
+            return self._form_cache[change]
+        ma, request = self.model_admin, self.request
+        made = ask_hook(
+            ma,
+            "get_form",
+            None,
+            lambda: ma.get_form(
+                request, obj, change=change, fields=flatten_fieldsets(ma.get_fieldsets(request, obj))
+            ),
+        )
+        if made is None:
+            raise Refused("not_available", "That form can't be opened by the assistant.")
+        if obj is None:
+            self._form_cache[change] = made
+        return made
+
+    def fillable(self, obj: Any = None, *, change: bool) -> tuple[str, ...]:
+        """Return the fields that may be filled in for this person on the add or change form, in order."""
+        if not (self.may_change(obj) if change else self.can_add):
+            return ()
+        declared = self._declared_names("get_harness_persist", obj)
+        if not declared:
+            return ()
+        fields = self.form_class(obj, change=change).base_fields
+        return tuple(
+            dict.fromkeys(
+                name
+                for name in declared
+                if name in fields
+                and not fields[name].disabled
+                and not never_fillable(self.model, name)
+                and self._can_be_proposed(name)
+            )
+        )
+
+    def _can_be_proposed(self, name: str) -> bool:
+        field = model_field(self.model, name)
+        if field is None:
+            return True
+        if field.remote_field is not None:
+            return admin_of(self.access.site, field.remote_field.model) is not None
+        return isinstance(field, FILLABLE)
+
+    # -- records -----------------------------------------------------------------------------------
+
+    @cached_property
+    def _key_is_shown(self) -> bool:
+        return (
+            not key_is_data(self.model)
+            or key_field(self.model).name in self.readable()
+            or (self.model._meta.pk is not None and self.model._meta.pk.name in self.readable())
+        )
+
+    def ids(self, pks: list[Any]) -> dict[Any, str]:
+        """Return the names of records towards the model, by key."""
+        if self._key_is_shown:
+            return {pk: key_text(self.model, pk) for pk in pks}
+        return refer(self.request, self.model, pks)
+
+    def key(self, given: Any) -> Any:
+        """Return the key that an id from the model names. Raises CallError when it is no proper id."""
+        if self._key_is_shown:
+            return parse_key(self.model, given)
+        return dereference(self.request, self.model, given)
+
+    def find(self, given: Any) -> Any:
+        """Return the record of an id from the model. Raises CallError: the same for every hidden reason."""
+        pk = self.key(given)
+        found = {obj.pk: obj for obj in self.queryset().order_by().filter(models.Q(("pk", pk)))[:2]}
+        for obj in found.values():
+            if self.may_view(obj):
+                return obj
+        raise Refused("not_found", NOT_FOUND)
+
+    def page_url(self, page: str, obj: Any = None) -> str:
+        """Return the path of an admin page of this entity ("add", "change", "delete", "changelist")."""
+        opts = self.model._meta
+        return reverse(
+            f"admin:{opts.app_label}_{opts.model_name}_{page}",
+            args=[quote(obj.pk)] if obj is not None else [],
+            current_app=self.access.site.name,
+        )
+
+    def at(self, page: str, obj: Any = None) -> Any:
+        """Enter the request of that admin page, for hooks that look at the address."""
+        return at_page(self.request, self.model_admin, page, quote(obj.pk) if obj is not None else None)

@@ -1,0 +1,271 @@
+"""What every view of ours has in common: who may call it, and how it answers when she may not.
+
+All of REST framework's policies are pinned here, so that a project's ``REST_FRAMEWORK`` changes nothing:
+a session, a CSRF token, JSON in, JSON out, no versioning, no throttle but our own.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, NoReturn
+
+from django.contrib.admin import AdminSite
+from django.contrib.auth.models import AnonymousUser
+from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.cache import patch_cache_control
+from django.utils.decorators import method_decorator
+from django.utils.translation import gettext as _
+from django.views import View
+from django.views.decorators.csrf import csrf_protect
+from rest_framework import exceptions, status
+from rest_framework.authentication import SessionAuthentication
+from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.parsers import JSONParser
+from rest_framework.renderers import JSONRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.settings import DEFAULTS, IMPORT_STRINGS, APISettings
+from rest_framework.views import APIView, set_rollback
+
+from ..access import Access, may_use
+from ..declaration import has_entities
+from ..exceptions import ConfigurationError, ScopeUnavailable
+from ..scope import Scope, capture_scope, enter_scope
+
+logger = logging.getLogger("django_copilot")
+
+OWN_SETTINGS = APISettings({"UNAUTHENTICATED_USER": AnonymousUser}, DEFAULTS, IMPORT_STRINGS)
+
+
+def error_text(code: str) -> str:
+    """Return the fixed text of an error code, in the person's language."""
+    texts = {
+        "invalid": _("That can't be sent like this."),
+        "not_authenticated": _("You are not logged in. Log in and try again."),
+        "csrf_failed": _("This page is too old. Reload it and try again."),
+        "not_staff": _("Your account has no access to this administration site."),
+        "not_allowed": _("Your account may not use the assistant. Ask an administrator for the right to."),
+        "no_entities": _("There is nothing here that the assistant could show you or fill in for you."),
+        "not_found": _("There is no such conversation."),
+        "turn_running": _("The assistant is still answering in this conversation. Wait for it to finish."),
+        "throttled": _("That were many messages in a short time. Wait a moment and try again."),
+        "history_unreadable": _("The earlier messages can't be read. Start a new conversation."),
+        "model_not_configured": _("The assistant is not available: no model is set up on this site."),
+        "model_unavailable": _("The model can't be reached at the moment. Try again later."),
+        "model_timeout": _("The model took too long to answer. Try again."),
+        "model_protocol": _("The model's answer could not be used. Try again."),
+        "too_many_rounds": _(
+            "The assistant looked things up too often without an answer. Ask more precisely."
+        ),
+        "failed": _("Something went wrong. Try again; if it stays, tell an administrator."),
+        "method_not_allowed": _("That can't be done at this address."),
+    }
+    return texts.get(code, texts["failed"])
+
+
+class ApiError(exceptions.APIException):
+    """An answer with a code and its fixed text."""
+
+    def __init__(self, status_code: int, code: str, **extra: Any) -> None:
+        super().__init__(code)
+        self.status_code, self.code, self.extra = status_code, code, extra
+
+
+class StaffSession(SessionAuthentication):
+    """The person's session, with a CSRF token for every call that does something."""
+
+    def authenticate_header(self, request: Request) -> str:
+        """Return the header that makes a missing session a 401."""
+        return "Session"
+
+    def enforce_csrf(self, request: Request) -> None:
+        """Raise ApiError for a missing or wrong token."""
+        try:
+            super().enforce_csrf(request)
+        except exceptions.PermissionDenied:
+            raise ApiError(status.HTTP_403_FORBIDDEN, "csrf_failed") from None
+
+
+class OneRenderer(BaseContentNegotiation):
+    """Answer JSON whatever the Accept header says."""
+
+    def select_parser(self, request: Request, parsers: Any) -> Any:
+        """Return the only parser, for any content type."""
+        return parsers[0]
+
+    def select_renderer(self, request: Request, renderers: Any, format_suffix: Any = None) -> Any:
+        """Return the only renderer."""
+        return renderers[0], renderers[0].media_type
+
+
+class StrictJSONParser(JSONParser):
+    """JSON of any declared content type; no NaN."""
+
+    media_type = "*/*"
+    strict = True
+
+
+def answer_error(error: Exception, context: dict[str, Any]) -> Response:
+    """Return the JSON answer of any exception. Nothing but codes and fixed texts leaves."""
+    set_rollback()
+    extra: dict[str, Any] = {}
+    headers: dict[str, str] = {}
+    match error:
+        case ApiError():
+            code, number, extra = str(error.code), error.status_code, dict(error.extra)
+            if "retry_after" in extra:
+                headers["Retry-After"] = str(extra.pop("retry_after"))
+        case exceptions.NotAuthenticated() | exceptions.AuthenticationFailed():
+            code, number = "not_authenticated", 401
+            headers["WWW-Authenticate"] = "Session"
+        case exceptions.ValidationError():
+            code, number, extra = "invalid", 400, {"errors": error.detail}
+        case exceptions.ParseError() | exceptions.UnsupportedMediaType():
+            code, number, extra = "invalid", 400, {"errors": {"body": [_("This is not valid JSON.")]}}
+        case exceptions.MethodNotAllowed():
+            code, number = "method_not_allowed", 405
+        case Http404() | exceptions.NotFound():
+            code, number = "not_found", 404
+        case PermissionDenied() | exceptions.PermissionDenied():
+            code, number = "not_allowed", 403
+        case _:
+            logger.error("An assistant request failed.", exc_info=error)
+            code, number = "failed", 500
+    return Response({"code": code, "detail": error_text(code), **extra}, status=number, headers=headers)
+
+
+class OwnView(APIView):
+    """A JSON view of one AdminSite for a person who may use the assistant there."""
+
+    site: AdminSite = None  # type: ignore[assignment]  # set by as_view
+    authentication_classes = [StaffSession]
+    permission_classes = []
+    throttle_classes = []
+    parser_classes = [StrictJSONParser]
+    renderer_classes = [JSONRenderer]
+    content_negotiation_class = OneRenderer
+    versioning_class = None
+    metadata_class = None
+    settings = OWN_SETTINGS
+
+    scope: Scope
+
+    def get_exception_handler(self) -> Any:
+        """Return our own handler."""
+        return answer_error
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Ask who the person is and whether she may use the assistant here, in the fixed order."""
+        request.current_app = self.site.name
+        super().initial(request, *args, **kwargs)
+        if not request.user.is_authenticated:
+            raise exceptions.NotAuthenticated
+        if not has_entities(self.site):
+            raise Http404
+        code = may_use(self.site, request.user, request._request)
+        if code:
+            raise ApiError(403, code)
+        self.scope = scope_of(request._request, self.site)
+        if not can_use_anything(self.site, self.scope, request.user):
+            raise ApiError(403, "no_entities")
+
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
+        """Forbid storing the answer anywhere."""
+        response = super().finalize_response(request, response, *args, **kwargs)
+        patch_cache_control(response, no_store=True, private=True)
+        return response
+
+
+def scope_of(request: HttpRequest, site: AdminSite) -> Scope:
+    """Return the request's scope. Raises ApiError when the project's own part can't be captured."""
+    try:
+        return capture_scope(request, site)
+    except (ScopeUnavailable, ConfigurationError) as error:
+        logger.error("A request was refused: %s", error)
+        raise ApiError(500, "failed") from None
+
+
+def can_use_anything(site: AdminSite, scope: Scope, user: Any) -> bool:
+    """Tell whether there is any entity that the person could use. Raises ApiError."""
+    try:
+        with enter_scope(scope, user.pk) as request:
+            return next(Access(site, request).usable(), None) is not None
+    except (ScopeUnavailable, ConfigurationError) as error:
+        logger.error("A request was refused: %s", error)
+        raise ApiError(500, "failed") from None
+
+
+@method_decorator(csrf_protect, name="dispatch")
+class OwnPage(View):
+    """An ordinary admin page for the same people; JSON for those who ask for it."""
+
+    site: AdminSite = None  # type: ignore[assignment]  # set by as_view
+    scope: Scope
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        """Ask as the JSON views do; a visitor without a session is sent to the login page."""
+        request.current_app = self.site.name  # type: ignore[attr-defined]
+        try:
+            self._check(request)
+            response = super().dispatch(request, *args, **kwargs)
+        except ApiError as error:
+            response = self._refuse(request, error)
+        except Http404:
+            response = self._refuse(request, ApiError(404, "not_found"))
+        patch_cache_control(response, no_store=True, private=True)  # type: ignore[arg-type]
+        response["X-Frame-Options"] = "DENY"
+        return response
+
+    def _check(self, request: HttpRequest) -> None:
+        if not request.user.is_authenticated:
+            raise ApiError(401, "not_authenticated")
+        if not has_entities(self.site):
+            raise Http404
+        code = may_use(self.site, request.user, request)
+        if code:
+            raise ApiError(403, code)
+        self.scope = scope_of(request, self.site)
+        if not can_use_anything(self.site, self.scope, request.user):
+            raise ApiError(403, "no_entities")
+
+    def _refuse(self, request: HttpRequest, error: ApiError) -> HttpResponse:
+        if wants_json(request):
+            return json_answer({"code": error.code, "detail": error_text(str(error.code))}, error.status_code)
+        if error.status_code == 401:
+            login = reverse("admin:login", current_app=self.site.name)
+            return redirect_to_login(request.get_full_path(), login)
+        if error.status_code == 403:
+            raise PermissionDenied(error_text(str(error.code)))
+        raise Http404(error_text(str(error.code)))
+
+    def page(self, request: HttpRequest, template: str, **context: Any) -> TemplateResponse:
+        """Return an admin page."""
+        return TemplateResponse(
+            request, f"django_copilot/{template}", {**self.site.each_context(request), **context}
+        )
+
+    def go(self, name: str, *args: Any) -> HttpResponseRedirect:
+        """Return a redirect to one of the site's own addresses."""
+        return HttpResponseRedirect(reverse(f"admin:{name}", args=args, current_app=self.site.name))
+
+
+def wants_json(request: HttpRequest) -> bool:
+    """Tell whether the caller prefers JSON to a page."""
+    accepted = request.headers.get("Accept", "")
+    return "application/json" in accepted and "text/html" not in accepted
+
+
+def json_answer(body: dict[str, Any], number: int = 200) -> HttpResponse:
+    """Return a JSON answer with no number that is not finite."""
+    import json
+
+    return HttpResponse(json.dumps(body, allow_nan=False), status=number, content_type="application/json")
+
+
+def not_here() -> NoReturn:
+    """Raise the one answer for everything that is not this person's."""
+    raise ApiError(404, "not_found")

@@ -1,0 +1,196 @@
+"""A person's own conversations: as pages, and as JSON for the panel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from .. import plans
+from ..access import Access
+from ..declaration import model_field
+from ..exceptions import CallError, ConversationNotFound, ScopeUnavailable
+from ..models import Conversation, Message, Turn, TurnState
+from ..prefill import display
+from ..rows import Query, Rows, run_query
+from ..runtime import store
+from ..scope import enter_scope
+from .base import ApiError, OwnPage, error_text, json_answer, not_here, wants_json
+
+LISTED = 100
+SHOWN_MESSAGES = 200
+
+
+class ListView(OwnPage):
+    """The person's conversations, latest first."""
+
+    http_method_names = ["get", "head"]
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """Return the list."""
+        found = store.own_conversations(request.user, self.scope).order_by("-updated_at")[:LISTED]
+        listed = [
+            {
+                "id": str(each.pk),
+                "title": each.title or _("Untitled conversation"),
+                "url": self.url("detail", each),
+                "delete_url": self.url("delete", each),
+                "updated_at": each.updated_at,
+            }
+            for each in found
+        ]
+        if wants_json(request):
+            return json_answer(
+                {
+                    "conversations": [
+                        {
+                            "conversationId": each["id"],
+                            "title": each["title"],
+                            "updatedAt": each["updated_at"].isoformat(),  # type: ignore[attr-defined]
+                            "url": each["url"],
+                        }
+                        for each in listed
+                    ]
+                }
+            )
+        return self.page(request, "conversation_list.html", title=_("Conversations"), conversations=listed)
+
+    def url(self, page: str, conversation: Conversation) -> str:
+        """Return the address of a conversation."""
+        return reverse(
+            f"admin:django_copilot_conversation_{page}",
+            args=[conversation.pk],
+            current_app=self.site.name,
+        )
+
+
+class OwnConversation(OwnPage):
+    """A view of one own conversation; everything else is not there."""
+
+    def conversation(self, request: HttpRequest, ident: str) -> Conversation:
+        """Return the conversation. Raises ApiError."""
+        try:
+            return store.find_conversation(request.user, self.scope, ident)
+        except ConversationNotFound:
+            not_here()
+
+
+class DetailView(OwnConversation):
+    """What was said in a conversation, with the rows read again under today's rights."""
+
+    http_method_names = ["get", "head"]
+
+    def get(self, request: HttpRequest, ident: str) -> HttpResponse:
+        """Return the latest messages."""
+        conversation = self.conversation(request, ident)
+        messages = list(conversation.messages.order_by("-id")[:SHOWN_MESSAGES])[::-1]
+        try:
+            with enter_scope(self.scope, request.user.pk) as scoped:
+                access = Access(self.site, scoped)
+                shown = [_shown(each, access) for each in messages]
+        except ScopeUnavailable:
+            raise ApiError(500, "failed") from None
+        if wants_json(request):
+            return json_answer(
+                {
+                    "conversationId": str(conversation.pk),
+                    "title": conversation.title,
+                    "messages": [
+                        {
+                            **{
+                                key: value
+                                for key, value in each.items()
+                                if key not in ("tables", "created_at")
+                            },
+                            "results": [rows.for_person() for rows in each["tables"]],
+                            "createdAt": each["created_at"].isoformat(),
+                        }
+                        for each in shown
+                    ],
+                    "turn": _last_turn(conversation),
+                }
+            )
+        with enter_scope(self.scope, request.user.pk):
+            for each in shown:
+                each["results"] = [_table(rows) for rows in each["tables"]]
+        return self.page(
+            request,
+            "conversation_detail.html",
+            title=conversation.title or _("Conversation"),
+            messages_shown=shown,
+            delete_url=reverse(
+                "admin:django_copilot_conversation_delete",
+                args=[conversation.pk],
+                current_app=self.site.name,
+            ),
+        )
+
+
+def _shown(message: Message, access: Access) -> dict[str, Any]:
+    """Return a message as its owner may see it today."""
+    withheld = store.is_withheld(message, access)
+    tables: list[Rows] = []
+    for stored in () if withheld else message.reads:
+        entity = access.labelled(stored["entity"])
+        if entity is not None:
+            try:
+                tables.append(run_query(entity, Query.from_json(stored)))
+            except CallError:
+                continue
+    return {
+        "id": str(message.pk),
+        "role": message.role,
+        "text": _("This answer is hidden, because you may not see what it speaks of any more.")
+        if withheld
+        else message.text,
+        "withheld": withheld,
+        "created_at": message.created_at,
+        "tables": tables,
+        **({"question": message.question} if message.question and not withheld else {}),
+    }
+
+
+def _table(rows: Rows) -> dict[str, Any]:
+    """Return a table of texts for the page."""
+    table = rows.for_person()
+    model = rows.entity.model
+    lines = []
+    for (_ident, obj, values), drawn in zip(rows.rows, table["rows"], strict=True):
+        cells = []
+        for name in rows.fields:
+            field, value = model_field(model, name), values.get(name)
+            if isinstance(value, dict) and field.remote_field is not None:
+                cells.append(value.get("label", value["id"]))
+            elif isinstance(value, list) and field.remote_field is not None:
+                cells.append(", ".join(each.get("label", each["id"]) for each in value))
+            else:
+                cells.append(display(field, field.value_from_object(obj)) if name in values else "")
+        lines.append({"url": drawn["url"], "id": drawn["id"], "cells": cells})
+    return {"label": table["label"], "columns": table["columns"], "rows": lines, "has_more": rows.has_more}
+
+
+def _last_turn(conversation: Conversation) -> dict[str, Any] | None:
+    """Return how the last turn stands when it gave no answer; one whose worker died reads as failed."""
+    store.close_dead(conversation)
+    turn = Turn.objects.filter(conversation=conversation).order_by("-started_at").first()
+    if turn is None or turn.state == TurnState.DONE:
+        return None
+    code = turn.code or "turn_running"
+    return {"state": turn.state, "code": code, "detail": error_text(code)}
+
+
+class DeleteView(OwnConversation):
+    """Delete a conversation and reject what is still open of it."""
+
+    http_method_names = ["post"]
+
+    def post(self, request: HttpRequest, ident: str) -> HttpResponse:
+        """Delete it."""
+        conversation = self.conversation(request, ident)
+        plans.reject_open(conversation)
+        conversation.delete()
+        if wants_json(request):
+            return json_answer({"deleted": True})
+        return self.go("django_copilot_conversation_changelist")

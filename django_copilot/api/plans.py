@@ -1,0 +1,157 @@
+"""The page of a plan, and proposing the same values again on what the record holds now."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django.apps import apps
+from django.contrib.admin.utils import quote
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.text import capfirst
+from django.utils.translation import gettext as _
+
+from .. import plans
+from ..access import Access, EntityAccess
+from ..declaration import model_field
+from ..exceptions import CallError, ScopeUnavailable
+from ..identity import parse_key
+from ..models import Plan, PlanKind, PlanState
+from ..prefill import display, field_label, fill_from_store, open_form, snapshot
+from ..scope import enter_scope
+from .base import ApiError, OwnPage, json_answer, not_here, wants_json
+
+
+class OwnPlan(OwnPage):
+    """A view of one own plan; everything else is not there."""
+
+    def plan(self, request: HttpRequest, ident: str) -> Plan:
+        """Return the plan. Raises ApiError."""
+        found = plans.find_plan(request.user, self.scope, ident)
+        if found is None:
+            not_here()
+        return found
+
+    def url(self, name: str, *args: Any) -> str:
+        """Return one of the site's addresses."""
+        return reverse(f"admin:{name}", args=args, current_app=self.site.name)
+
+    def page_of(self, plan: Plan) -> str:
+        """Return the address that opens the plan's page with its values."""
+        label = plan.model.replace(".", "_")
+        page = "delete" if plan.kind == PlanKind.DELETE else "change" if plan.object_pk else "add"
+        path = self.url(f"{label}_{page}", *([quote(plan.object_pk)] if plan.object_pk else []))
+        creates, changes = plans.ACTIONS[PlanKind(plan.kind)]
+        return f"{path}?{urlencode(plans.query_params(plan, plan.object_pk, creates, changes))}"
+
+
+class PlanView(OwnPlan):
+    """What was proposed, and where it stands."""
+
+    http_method_names = ["get", "head"]
+
+    def get(self, request: HttpRequest, ident: str) -> HttpResponse:
+        """Return the plan."""
+        plan = self.plan(request, ident)
+        model = apps.get_model(plan.model)
+        try:
+            with enter_scope(self.scope, request.user.pk) as scoped:
+                entity = Access(self.site, scoped).of_model(model)
+                changes, record = _changes(plan, entity) if entity is not None else ([], "")
+        except (CallError, ScopeUnavailable):
+            changes, record = [], ""
+        openable = plans.is_openable(plan)
+        state = str(plan.get_state_display())
+        if plan.state == PlanState.PROPOSED and not openable:
+            state = _("expired")
+        shown: dict[str, Any] = {
+            "id": str(plan.pk),
+            "kind_label": str(plan.get_kind_display()),
+            "state_label": state,
+            "model_label": str(capfirst(model._meta.verbose_name)),
+            "record_label": record,
+            "created_at": plan.created_at,
+            "expires_at": plan.expires_at,
+            "changes": changes,
+            "can_open": openable,
+            "open_url": self.page_of(plan),
+            "again_url": self.url("django_copilot_plan_again", plan.pk)
+            if plan.state != PlanState.EXECUTED
+            else "",
+            "result_url": self.url(f"{plan.model.replace('.', '_')}_change", quote(plan.result_pk))
+            if plan.result_pk and plan.kind == PlanKind.FORM
+            else "",
+            "result_label": _("Open the saved record"),
+        }
+        if wants_json(request):
+            return json_answer(
+                {
+                    "id": shown["id"],
+                    "kind": plan.kind,
+                    "state": plan.state if plan.state != PlanState.PROPOSED or openable else "expired",
+                    "changes": changes,
+                    "expiresAt": plan.expires_at.isoformat(),
+                    "url": request.path,
+                }
+            )
+        return self.page(request, "plan_detail.html", title=_("Proposal of the assistant"), plan=shown)
+
+
+def _changes(plan: Plan, entity: EntityAccess) -> tuple[list[dict[str, str]], str]:
+    """Return old and new values of the plan's fields as this person's form would show them."""
+    obj = None
+    if plan.object_pk:
+        pk = parse_key(entity.model, plan.object_pk)
+        obj = next(
+            (each for each in entity.queryset().order_by().filter(pk=pk)[:2] if entity.may_view(each)), None
+        )
+        if obj is None:
+            return [], ""
+    if plan.kind == PlanKind.DELETE:
+        return [], str(obj)
+    filled = fill_from_store(entity, obj, plan.values)
+    changes = []
+    for name, value in filled.typed.items():
+        field = model_field(entity.model, name)
+        old = ""
+        if obj is not None and field is not None:
+            old = display(field, list(getattr(obj, name).all()) if field.many_to_many else getattr(obj, name))
+        changes.append(
+            {
+                "field": name,
+                "label": field_label(entity.model, name),
+                "old": old,
+                "new": display(field, value),
+            }
+        )
+    return changes, str(obj) if obj is not None else ""
+
+
+class AgainView(OwnPlan):
+    """Make the proposal again, without the model."""
+
+    http_method_names = ["post"]
+
+    def post(self, request: HttpRequest, ident: str) -> HttpResponse:
+        """Store a new plan with the same values and go to its page."""
+        plan = self.plan(request, ident)
+        if plan.state == PlanState.EXECUTED:
+            return self.go("django_copilot_plan_detail", plan.pk)
+        base: dict[str, Any] = {}
+        try:
+            with enter_scope(self.scope, request.user.pk) as scoped:
+                entity = Access(self.site, scoped).labelled(plan.model)
+                if entity is None:
+                    not_here()
+                if plan.object_pk:
+                    pk = parse_key(entity.model, plan.object_pk)
+                    rows = entity.queryset().order_by().filter(pk=pk)[:2]
+                    obj = next((each for each in rows if entity.may_view(each)), None)
+                    if obj is None:
+                        not_here()
+                    if plan.kind == PlanKind.FORM:
+                        base = snapshot(entity.model_admin, scoped, obj, open_form(entity, obj).fields)
+        except (CallError, ScopeUnavailable):
+            raise ApiError(404, "not_found") from None
+        return HttpResponseRedirect(self.page_of(plans.renew(plan, scope=self.scope, base=base)))

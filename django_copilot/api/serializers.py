@@ -1,0 +1,93 @@
+"""Shapes of the chat endpoint: what is taken, and what is given for the OpenAPI schema."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils.translation import gettext_lazy as _
+from rest_framework import serializers
+
+from ..conf import get_settings
+
+
+class Text(serializers.CharField):
+    """Text that was sent as text: numbers and lists are not turned into it."""
+
+    def to_internal_value(self, data: Any) -> str:
+        """Return the text. Raises ValidationError."""
+        if not isinstance(data, str):
+            self.fail("invalid")
+        text: str = super().to_internal_value(data)
+        return text
+
+
+class ChatRequest(serializers.Serializer[Any]):
+    """A person's message."""
+
+    conversationId = Text(required=False, allow_null=True, max_length=100)
+    message = Text(trim_whitespace=True)
+    page = Text(required=False, allow_null=True, allow_blank=True, max_length=2_000)
+
+    def validate_message(self, value: str) -> str:
+        """Return the message. Raises ValidationError when it is longer than MESSAGE_CHARS."""
+        most = get_settings().MESSAGE_CHARS
+        if len(value) > most:
+            raise serializers.ValidationError(
+                _("Write at most %(most)d characters; these are %(given)d.")
+                % {"most": most, "given": len(value)}
+            )
+        return value
+
+
+class Column(serializers.Serializer[Any]):
+    """A column of a table."""
+
+    name = serializers.CharField()
+    label = serializers.CharField()
+    type = serializers.CharField()
+    choices = serializers.DictField(child=serializers.CharField(), required=False)
+
+
+class Row(serializers.Serializer[Any]):
+    """A row of a table."""
+
+    id = serializers.CharField()
+    url = serializers.CharField()
+    values = serializers.DictField()
+
+
+class Table(serializers.Serializer[Any]):
+    """What one read gave."""
+
+    entity = serializers.CharField()
+    label = serializers.CharField()
+    columns = Column(many=True)
+    rows = Row(many=True)
+    hasMore = serializers.BooleanField()
+
+
+class Action(serializers.Serializer[Any]):
+    """A page to open."""
+
+    path = serializers.CharField()
+    queryParams = serializers.DictField(child=serializers.CharField())
+    prefill = serializers.DictField()
+    dropped = serializers.ListField(child=serializers.CharField())
+
+
+class Question(serializers.Serializer[Any]):
+    """A question to the person; her next message is the answer."""
+
+    text = serializers.CharField()
+    kind = serializers.ChoiceField(choices=["text", "single", "multiple"])
+    options = serializers.ListField(child=serializers.CharField())
+
+
+class ChatAnswer(serializers.Serializer[Any]):
+    """What a turn gave. At most one of action and question is there."""
+
+    conversationId = serializers.CharField()
+    reply = serializers.CharField()
+    results = Table(many=True)
+    action = Action(required=False)
+    question = Question(required=False)

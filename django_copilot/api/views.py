@@ -1,0 +1,56 @@
+"""The chat endpoint."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from ..exceptions import ConversationNotFound, TurnRunning
+from ..runtime import store
+from ..runtime.page import page_context
+from ..runtime.sync import run_turn
+from .base import ApiError, OwnView, not_here
+from .serializers import ChatAnswer, ChatRequest
+
+
+class ChatView(OwnView):
+    """Take a person's message and answer with what the turn gave."""
+
+    http_method_names = ["post"]
+    serializer_class = ChatRequest
+    response_serializer_class = ChatAnswer
+
+    def post(self, request: Request) -> Response:
+        """Run one turn to its end."""
+        asked = ChatRequest(data=request.data)
+        asked.is_valid(raise_exception=True)
+        message, given = asked.validated_data["message"], asked.validated_data.get("conversationId")
+        conversation = None
+        if given is not None:
+            try:
+                conversation = store.find_conversation(request.user, self.scope, given)
+            except ConversationNotFound:
+                not_here()
+        wait = store.throttled_for(request.user)
+        if wait:
+            raise ApiError(429, "throttled", retry_after=wait)
+        page = page_context(self.site, self.scope, request.user, asked.validated_data.get("page"))
+        try:
+            turn = store.open_turn(request.user, self.scope, conversation, message)
+        except TurnRunning:
+            raise ApiError(409, "turn_running") from None
+        result = run_turn(self.site, self.scope, turn, message, page)
+        if result.code:
+            raise ApiError(500, result.code, conversationId=str(turn.conversation_id))
+        body: dict[str, Any] = {
+            "conversationId": str(turn.conversation_id),
+            "reply": result.reply,
+            "results": result.results,
+        }
+        if result.action is not None:
+            body["action"] = result.action
+        if result.question is not None:
+            body["question"] = result.question
+        return Response(body)

@@ -1,0 +1,287 @@
+"""Decide the next step of a turn: read something, open a page, ask the person, or say something."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..base import ModelReply, ModelRequest
+from .command import Command, Target
+from .lexicon import Entity, FindModel, entities_of
+from .lookup import Lookup, item_id, look_up
+from .sentence import understand
+from .texts import TEXTS, VERB_NAMES, capital, counted, quoted, say
+from .tokens import fold
+from .turn import Turn
+from .values import Item, Related
+from .words import YES, Intent, Language
+
+_OPTION = re.compile(r"\(id (?P<id>[^()]+)\)\s*$")
+_ENTITIES = 12  # named in a help text
+_INTENTS: tuple[Intent, ...] = ("query", "create", "change", "delete")
+
+
+def next_reply(request: ModelRequest, *, find: FindModel) -> ModelReply:
+    """Return the next reply of the turn that a request is about."""
+    turn = Turn(request)
+    entities = entities_of(request.tools, find=find)
+    command = _command(turn, entities, _today(request.context))
+    if turn.errors:
+        return _text(say(command.language, "error", message=turn.errors[-1]).strip())
+    if turn.closed:
+        return _text(say(command.language, "ready"))
+    return Steps(turn, entities, command).reply()
+
+
+class Steps:
+    """The steps of one command."""
+
+    def __init__(self, turn: Turn, entities: Sequence[Entity], command: Command) -> None:
+        self.turn = turn
+        self.entities = entities
+        self.command = command
+        self.language: Language = command.language
+        self.missing: list[tuple[str, Item, Lookup]] = []  # a field's label and what was not found for it
+
+    def reply(self) -> ModelReply:
+        """Return what comes next."""
+        command = self.command
+        if command.entity is None:
+            return self._unknown()
+        assert command.intent is not None
+        spec = command.entity.tool(command.intent)
+        if spec is None:
+            verb = VERB_NAMES[self.language][command.intent]
+            return _text(self._say("not_allowed", verb=verb), self._offer())
+        if command.unread or command.unreadable:
+            return self._not_understood(command.entity, command.intent)
+        if command.intent == "query":
+            return self._query(command.entity)
+        if command.intent != "create" and command.target is None:
+            return self._ask(self._say("which_target"))
+        return self._open(command.entity, command.intent)
+
+    def _open(self, entity: Entity, intent: Intent) -> ModelReply:
+        spec = entity.tool(intent)
+        assert spec is not None
+        arguments: dict[str, Any] = {}
+        target = self.command.target if intent != "create" else None
+        lookup = Lookup(id=target.id) if target is not None and target.id else None
+        if target is not None and lookup is None:
+            lookup = look_up(
+                self.turn, entity, target.text, language=self.language, columns=target.fields, endings=False
+            )
+        fields = self._values() if intent != "delete" else {}
+        if self.turn.wanted:
+            return self.turn.wanted
+        if target is not None:
+            if lookup is None or not lookup.id:
+                return self._which(entity, target, lookup or Lookup())
+            arguments["id"] = lookup.id
+        if self.missing and not fields:
+            return self._which_related()
+        if fields:
+            arguments["fields"] = fields
+        return self.turn.act(spec, arguments)
+
+    def _query(self, entity: Entity) -> ModelReply:
+        spec = entity.tool("query")
+        assert spec is not None
+        command, target = self.command, self.command.target
+        filters = self._values()
+        if self.turn.wanted:
+            return self.turn.wanted
+        if self.missing:
+            label, item, _ = self.missing[0]
+            return _text(self._say("no_related", text=item.text, field=label))
+        arguments: dict[str, Any] = {}
+        if command.columns:
+            names = [field.name for field in entity.name_fields()[:1] if field.name in entity.columns()]
+            arguments["fields"] = list(dict.fromkeys([*names, *command.columns]))
+        if command.limit is not None:
+            arguments["limit"] = command.limit
+        attempts = [[filters]]
+        if target is not None and (target.id or not target.fields):
+            attempts = [[filters | {"id": target.id or target.text}]]
+        elif target is not None:
+            first, *others = target.fields
+            second = [filters | {name: target.text} for name in others[:3]]
+            if capital(target.text) != target.text:
+                second.append(filters | {first: capital(target.text)})
+            attempts = [[filters | {first: target.text}], second]
+        for attempt in attempts:
+            asked = [arguments | ({"filters": one} if one else {}) for one in attempt]
+            results = [self.turn.read(spec, one) for one in asked]
+            if self.turn.wanted:
+                return self.turn.wanted
+            for result in results:
+                if result and isinstance(result.get("rows"), list) and result["rows"]:
+                    return self._found(entity, len(result["rows"]), more=result.get("has_more") is True)
+        return self._nothing(entity)
+
+    def _values(self) -> dict[str, Any]:
+        """Return the values for a tool; what relations mean is looked up, what is not found is kept aside."""
+        found: dict[str, Any] = {}
+        for field, value in self.command.values:
+            if not isinstance(value, Related):
+                found[field.name] = value.value
+                continue
+            ids: list[str] = []
+            for item in value.items:
+                lookup = item_id(self.turn, self.entities, field, item, language=self.language)
+                if lookup is not None and lookup.id:
+                    ids.append(lookup.id)
+                elif lookup is not None:
+                    self.missing.append((field.label(self.language), item, lookup))
+            if ids:
+                found[field.name] = list(dict.fromkeys(ids)) if field.kind == "many" else ids[0]
+        return found
+
+    def _found(self, entity: Entity, count: int, *, more: bool) -> ModelReply:
+        noun, nouns = entity.singular[self.language], entity.plural[self.language]
+        text = counted(self.language, count, noun=noun, nouns=nouns)
+        return _text(f"{text} {self._say('more')}" if more else text)
+
+    def _nothing(self, entity: Entity) -> ModelReply:
+        conditions = []
+        for field, value in self.command.values:
+            shown = (
+                ", ".join(item.text or item.id for item in value.items) if isinstance(value, Related) else ""
+            )
+            shown = shown or getattr(value, "text", "") or getattr(value, "value", "")
+            conditions.append(f"{field.label(self.language)} {quoted(self.language, str(shown))}")
+        target = self.command.target
+        if target is not None:
+            conditions.append(f"id {target.id}" if target.id else quoted(self.language, target.text))
+        text = self._say("none")
+        return _text(
+            f"{text} {self._say('searched', conditions=', '.join(conditions))}" if conditions else text
+        )
+
+    def _which(self, entity: Entity, target: Target, lookup: Lookup) -> ModelReply:
+        if entity.tool("query") is None:
+            return self._ask(self._say("which_target"))
+        if lookup.same:
+            return self._ask(self._say("several", text=target.text), lookup.same)
+        if lookup.similar:
+            return self._ask(self._say("similar", text=target.text), lookup.similar)
+        return _text(self._say("no_record", text=target.text))
+
+    def _which_related(self) -> ModelReply:
+        label, item, lookup = self.missing[0]
+        options = lookup.same or lookup.similar or lookup.others
+        return self._ask(self._say("which_related", text=item.text, field=label), options)
+
+    def _ask(self, text: str, options: Sequence[str] = ()) -> ModelReply:
+        spec = next((spec for spec in self.turn.tools.values() if spec.kind == "question"), None)
+        if spec is None:
+            return _text(text, "\n".join(f"- {option}" for option in options))
+        options = list(dict.fromkeys(options))
+        if len(options) == 1:  # nothing to choose from: named in the question, and "yes" is an answer
+            text, options = f"{text} {options[0]}", []
+        return self.turn.act(
+            spec, {"text": text, "kind": "single" if options else "text", "options": options}
+        )
+
+    def _not_understood(self, entity: Entity, intent: Intent) -> ModelReply:
+        command, lines = self.command, []
+        if command.unread:
+            lines.append(self._say("unread", words=command.unread))
+        for field, text in command.unreadable:
+            line = self._say("bad_value", text=text, field=field.label(self.language))
+            if field.choices:
+                line += " " + self._say("choices", choices=", ".join(str(one.value) for one in field.choices))
+            elif field.kind in ("date", "datetime"):
+                line += " " + self._say("bad_date")
+            lines.append(line)
+        labels = [field.label(self.language) for field in entity.fields(intent) if field.usable]
+        if command.unread and labels and intent != "delete":
+            lines.append(self._say("search_by" if intent == "query" else "fill_in", fields=", ".join(labels)))
+        return _text(*lines)
+
+    def _unknown(self) -> ModelReply:
+        words = self.command.words
+        if not words:
+            return _text(self._say("intro"), self._offer())
+        find = next((spec for spec in self.turn.tools.values() if spec.kind == "find"), None)
+        if find is not None and not self.turn.has(find, {"words": words}) and not self.turn.over:
+            return self.turn.act(find, {"words": words})
+        return _text(self._say("unknown_noun", words=words), self._offer())
+
+    def _offer(self) -> str:
+        """Return what this person can do here, a line for each entity."""
+        lines = []
+        for entity in self.entities[:_ENTITIES]:
+            verbs = [VERB_NAMES[self.language][one] for one in _INTENTS if entity.tool(one) is not None]
+            if verbs:
+                lines.append(f"- {entity.plural[self.language]}: {', '.join(verbs)}")
+        if not lines:
+            return self._say("nothing_offered")
+        shown = next((one for one in self.entities if one.tool("query") is not None), None)
+        example = [say(self.language, "example", nouns=shown.plural[self.language])] if shown else []
+        return "\n".join([self._say("offer"), *lines, *example])
+
+    def _say(self, key: str, **values: object) -> str:
+        entity = self.command.entity
+        nouns = entity.plural[self.language] if entity is not None else ""
+        return say(self.language, key, **{"nouns": nouns, **values})
+
+
+def _command(turn: Turn, entities: Sequence[Entity], today: datetime.date | None) -> Command:
+    """Return what the person asks for: in this message, or in an earlier one that this one completes."""
+    command = understand(turn.command, entities, today=today)
+    said = [message.text for message in turn.earlier if message.role == "user"]
+    spoken = [message.text for message in turn.earlier if message.role == "assistant"]
+    question = _question(spoken[-1]) if spoken else ""
+    option = _OPTION.search(turn.command)
+    if question and fold(turn.command.strip(" .!")) in YES:
+        option = _OPTION.search(spoken[-1])
+    if not said or not (option or question) or ((command.words or command.entity) and not option):
+        return command
+    for text in reversed(said[-3:]):
+        earlier = understand(text, entities, today=today)
+        if earlier.entity is not None and earlier.intent in ("create", "change", "delete"):
+            return _completed(earlier, turn.command.strip(), option["id"] if option else "", question)
+    return command
+
+
+def _completed(command: Command, text: str, key: str, question: str) -> Command:
+    """Return a command with the answer to a question about it put in."""
+    key = key or (text if text.isdecimal() and text.isascii() else "")
+    related = [(field, value) for field, value in command.values if isinstance(value, Related)]
+    if (question == "which_related" or command.intent == "create") and len(related) == 1:
+        field = related[0][0]
+        answer = Related(items=(Item(id=key) if key else Item(text=text),))
+        values = [(one, answer if one is field else value) for one, value in command.values]
+        return replace(command, values=tuple(values))
+    if command.intent == "create" or command.entity is None:
+        return command
+    columns = tuple(field.name for field in command.entity.name_fields())
+    return replace(command, target=Target(id=key) if key else Target(text=text, fields=columns))
+
+
+def _question(text: str) -> str:
+    """Return which of the backend's own questions a text is, "" if none."""
+    for key in ("which_target", "several", "similar", "which_related"):
+        for texts in TEXTS.values():
+            pattern = re.sub(r"\\\{\w+\\\}", ".*", re.escape(texts[key]))
+            if re.match(pattern, text, re.DOTALL):
+                return key
+    return ""
+
+
+def _today(context: str) -> datetime.date | None:
+    try:
+        return datetime.date.fromisoformat(str(json.loads(context)["today"])[:10])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def _text(*lines: str) -> ModelReply:
+    text = "\n".join(line for line in lines if line)
+    # What can't be stored or sent as UTF-8 is not repeated.
+    return ModelReply(text=text.encode("utf-8", "replace").decode("utf-8"), model="offline")

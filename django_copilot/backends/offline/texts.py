@@ -1,0 +1,136 @@
+"""What the offline backend says, in the language the person wrote in.
+
+That language may differ from the one the admin is shown in, so these texts do not go through the message
+catalogues. Counted nouns are always "record": a model has no genitive plural to offer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .words import Intent, Language
+
+TEXTS: Mapping[Language, Mapping[str, str]] = {
+    "en": {
+        "intro": "This is the offline demonstration: no model is asked. I understand simple sentences.",
+        "offer": "Here you can use:",
+        "example": "For example: “Show the latest {nouns}”.",
+        "nothing_offered": "There is nothing that you may use here.",
+        "not_allowed": "You may not do that here ({verb}: {nouns}).",
+        "unknown_noun": "I found nothing called “{words}” that you may use here.",
+        "unread": "I did not understand “{words}”, so I did nothing.",
+        "search_by": "You can search {nouns} by: {fields}.",
+        "fill_in": "You can fill in: {fields}.",
+        "bad_value": "I can't read “{text}” as {field}.",
+        "bad_date": "Write the date as year-month-day, for example 2026-12-01.",
+        "choices": "Possible values: {choices}.",
+        "none": "I found nothing: {nouns}.",
+        "searched": "Searched for: {conditions}.",
+        "more": "There are more.",
+        "error": "That did not work: {message}",
+        "no_record": "I found no record called “{text}” ({nouns}).",
+        "no_related": "I found no “{text}” for {field}.",
+        "which_target": "Which record is meant ({nouns})? Give its id or its name.",
+        "several": "Several records are called “{text}” ({nouns}). Which one is meant?",
+        "similar": "I found no record called exactly “{text}” ({nouns}). Is it one of these?",
+        "which_related": "I found no “{text}”. Which record is meant for {field}?",
+        "ready": "The page is ready.",
+        "too_long": "I could not finish this in a few steps. Please say it more simply.",
+    },
+    "pl": {
+        "intro": "To jest pokaz bez sieci: żaden model nie jest pytany. Rozumiem proste zdania.",
+        "offer": "Tutaj możesz użyć:",
+        "example": "Na przykład: „Pokaż ostatnie {nouns}”.",
+        "nothing_offered": "Nie ma tu nic, czego możesz użyć.",
+        "not_allowed": "Nie wolno ci tutaj tego zrobić ({verb}: {nouns}).",
+        "unknown_noun": "Nie mam niczego o nazwie „{words}”, czego możesz tu użyć.",
+        "unread": "Nie rozumiem słów „{words}”, więc nic nie zostało zrobione.",
+        "search_by": "Możesz szukać ({nouns}) według: {fields}.",
+        "fill_in": "Możesz wypełnić: {fields}.",
+        "bad_value": "Nie umiem odczytać „{text}” jako wartości pola {field}.",
+        "bad_date": "Napisz datę jako rok-miesiąc-dzień, na przykład 2026-12-01.",
+        "choices": "Możliwe wartości: {choices}.",
+        "none": "Nic nie ma: {nouns}.",
+        "searched": "Szukano: {conditions}.",
+        "more": "Jest ich więcej.",
+        "error": "To się nie udało: {message}",
+        "no_record": "Nie ma rekordu „{text}” ({nouns}).",
+        "no_related": "Nie ma „{text}” dla pola {field}.",
+        "which_target": "O który rekord chodzi ({nouns})? Podaj jego id albo nazwę.",
+        "several": "Jest kilka rekordów „{text}” ({nouns}). O który chodzi?",
+        "similar": "Nie ma rekordu dokładnie „{text}” ({nouns}). Czy to jeden z tych?",
+        "which_related": "Nie ma „{text}”. Który rekord wpisać w pole {field}?",
+        "ready": "Strona jest gotowa.",
+        "too_long": "Nie udało się tego zrobić w kilku krokach. Powiedz to prościej.",
+    },
+    "ru": {
+        "intro": "Это показ без сети: никакая модель не спрашивается. Я понимаю простые предложения.",
+        "offer": "Здесь можно использовать:",
+        "example": "Например: «Покажи последние {nouns}».",
+        "nothing_offered": "Здесь нет ничего, чем вы можете пользоваться.",
+        "not_allowed": "Здесь вам нельзя это делать ({verb}: {nouns}).",
+        "unknown_noun": "Я не знаю ничего с названием «{words}», чем вы можете здесь пользоваться.",
+        "unread": "Я не понимаю слова «{words}», поэтому ничего не сделано.",
+        "search_by": "Можно искать ({nouns}) по полям: {fields}.",
+        "fill_in": "Можно заполнить: {fields}.",
+        "bad_value": "Я не могу прочитать «{text}» как значение поля {field}.",
+        "bad_date": "Напишите дату как год-месяц-день, например 2026-12-01.",
+        "choices": "Возможные значения: {choices}.",
+        "none": "Ничего нет: {nouns}.",
+        "searched": "Искали: {conditions}.",
+        "more": "Есть ещё.",
+        "error": "Не получилось: {message}",
+        "no_record": "Нет записи «{text}» ({nouns}).",
+        "no_related": "Нет «{text}» для поля {field}.",
+        "which_target": "Какая запись имеется в виду ({nouns})? Назовите её id или имя.",
+        "several": "Есть несколько записей «{text}» ({nouns}). Какая имеется в виду?",
+        "similar": "Нет записи точно «{text}» ({nouns}). Это одна из этих?",
+        "which_related": "Нет «{text}». Какую запись указать в поле {field}?",
+        "ready": "Страница готова.",
+        "too_long": "Не удалось сделать это за несколько шагов. Скажите проще.",
+    },
+}
+
+VERB_NAMES: Mapping[Language, Mapping[Intent, str]] = {
+    "en": {"query": "show", "create": "add", "change": "change", "delete": "delete"},
+    "pl": {"query": "pokazać", "create": "dodać", "change": "zmienić", "delete": "usunąć"},
+    "ru": {"query": "показать", "create": "добавить", "change": "изменить", "delete": "удалить"},
+}
+
+_RECORDS: Mapping[Language, tuple[str, ...]] = {
+    "en": ("record", "records"),
+    "pl": ("rekord", "rekordy", "rekordów"),
+    "ru": ("запись", "записи", "записей"),
+}
+
+
+def say(language: Language, key: str, **values: object) -> str:
+    """Return a text of the tables, filled in."""
+    return TEXTS[language][key].format(**values)
+
+
+def plural(language: Language, count: int) -> int:
+    """Return which plural form a count takes: an index into a language's forms."""
+    if language == "en":
+        return 0 if count == 1 else 1
+    few = count % 10 in (2, 3, 4) and count % 100 not in (12, 13, 14)
+    one = count == 1 if language == "pl" else count % 10 == 1 and count % 100 != 11
+    return 0 if one else 1 if few else 2
+
+
+def counted(language: Language, count: int, *, noun: str, nouns: str) -> str:
+    """Return a sentence that says how many records there are; ``noun`` and ``nouns`` name them."""
+    if language == "en":
+        return f"Here is 1 {noun}." if count == 1 else f"Here are {count} {nouns}."
+    return f"{capital(nouns)}: {count} {_RECORDS[language][plural(language, count)]}."
+
+
+def quoted(language: Language, text: str) -> str:
+    """Return text in the language's quotation marks."""
+    opening, closing = {"en": ("“", "”"), "pl": ("„", "”"), "ru": ("«", "»")}[language]
+    return f"{opening}{text}{closing}"
+
+
+def capital(text: str) -> str:
+    """Return text with its first letter as a capital."""
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,276 @@
+"""System checks of declarations and of the installation; docs/checks.md explains each id.
+
+Nothing here touches the database but the one check that is tagged for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from django.apps import apps
+from django.contrib.admin import ModelAdmin, sites
+from django.core import checks
+from django.db import models
+
+from .conf import get_settings
+from .declaration import (
+    PRIVILEGES,
+    Declaration,
+    admin_of,
+    is_declared,
+    model_field,
+    never_fillable,
+    never_readable,
+)
+from .exceptions import ConfigurationError
+from .values import FILLABLE
+
+SECRET = re.compile(
+    r"pass(word|wd|phrase)|token|secret|api_?key|private_?key|(^|_)hash($|_)|salt|credential|otp|(^|_)pin($|_)|cvv|iban|ssn",
+    re.IGNORECASE,
+)
+CLASHING = ("list", "persist")
+
+
+def check_all(app_configs: Any = None, **kwargs: Any) -> list[checks.CheckMessage]:
+    """Run every check that needs no database."""
+    found = [*_check_settings(), *_check_order()]
+    if apps.is_installed("django.contrib.admin"):
+        for site in sorted(sites.all_sites, key=lambda each: each.name):
+            for model_admin in list(site._registry.values()):
+                if isinstance(model_admin, Declaration):
+                    found.extend(_check_admin(model_admin))
+    return found
+
+
+def _check_settings() -> Iterator[checks.CheckMessage]:
+    try:
+        get_settings()
+    except ConfigurationError as error:
+        yield checks.Error(str(error), id="copilot.E001")
+    except TypeError as error:
+        yield checks.Error(f"COPILOT: {error}", id="copilot.E001")
+    for needed in ("rest_framework", "simple_history"):
+        if not apps.is_installed(needed):
+            yield checks.Error(f"django_copilot needs {needed!r} in INSTALLED_APPS.", id="copilot.E002")
+
+
+def _check_order() -> Iterator[checks.CheckMessage]:
+    names = [config.name for config in apps.get_app_configs()]
+    ours = names.index("django_copilot")
+    themes = {"unfold", "jazzmin", "grappelli", "django.contrib.admin"}
+    before = [name for name in names[:ours] if name in themes]
+    if before:
+        yield checks.Error(
+            f"django_copilot stands after {', '.join(before)} in INSTALLED_APPS, so the panel is not shown.",
+            hint="Move 'django_copilot' before the admin's theme and 'django.contrib.admin'.",
+            id="copilot.E003",
+        )
+
+
+def _check_admin(model_admin: Any) -> Iterator[checks.CheckMessage]:
+    cls = type(model_admin)
+    if model_admin.opts.app_label == "django_copilot":
+        yield checks.Error("The copilot's own models can't be declared.", obj=cls, id="copilot.E010")
+        return
+    mro = cls.__mro__
+    if mro.index(Declaration) > mro.index(ModelAdmin) or cls.get_form is ModelAdmin.get_form:
+        yield checks.Error(
+            "HarnessMixin stands after ModelAdmin among the bases, so it does nothing.",
+            hint=f"Write class {cls.__name__}(HarnessMixin, …).",
+            obj=cls,
+            id="copilot.E011",
+        )
+        return
+    clash = [name for name in CLASHING if name in vars(cls)]
+    if clash and not is_declared(model_admin):
+        yield checks.Warning(
+            f"{', '.join(clash)}: the attributes are called harness_list and harness_persist.",
+            obj=cls,
+            id="copilot.W012",
+        )
+    if not is_declared(model_admin):
+        return
+    yield from _check_inherited(cls)
+    for attribute in ("harness_list", "harness_persist"):
+        names = getattr(model_admin, attribute)
+        if (
+            isinstance(names, str)
+            or not isinstance(names, Sequence)
+            or not all(isinstance(n, str) for n in names)
+        ):
+            yield checks.Error(
+                f"{attribute} must be a list or tuple of field names.", obj=cls, id="copilot.E013"
+            )
+            continue
+        for name in names:
+            check = _check_read if attribute == "harness_list" else _check_fill
+            yield from check(model_admin, name)
+
+
+def _check_inherited(cls: type) -> Iterator[checks.CheckMessage]:
+    for attribute in ("harness_list", "harness_persist"):
+        owner = next(base for base in cls.__mro__ if attribute in vars(base))
+        if owner is not cls and owner is not Declaration and getattr(cls, attribute):
+            yield checks.Warning(
+                f"{attribute} is inherited from {owner.__name__}.",
+                hint=f"Repeat it on {cls.__name__} if these fields are meant to be exposed here too.",
+                obj=cls,
+                id="copilot.W014",
+            )
+
+
+def _check_read(model_admin: Any, name: str) -> Iterator[checks.CheckMessage]:
+    cls, model = type(model_admin), model_admin.model
+    if "__" in name or model_field(model, name) is None:
+        yield _unknown(cls, "harness_list", name)
+        return
+    if never_readable(model, name):
+        yield checks.Error(
+            f"harness_list: {name!r} can't be read by the assistant.", obj=cls, id="copilot.E021"
+        )
+        return
+    if not _is_shown(model_admin, name):
+        yield _not_shown(cls, "harness_list", name)
+    if SECRET.search(name):
+        yield checks.Warning(
+            f"harness_list: {name!r} looks like a secret. What stands in harness_list is sent to the model's provider.",
+            hint="Take it out, or silence this check if the name misleads.",
+            obj=cls,
+            id="copilot.W022",
+        )
+
+
+def _check_fill(model_admin: Any, name: str) -> Iterator[checks.CheckMessage]:
+    cls, model = type(model_admin), model_admin.model
+    field = model_field(model, name)
+    if field is None:
+        if name in getattr(model_admin.form, "declared_fields", {}):
+            return
+        yield _unknown(cls, "harness_persist", name)
+        return
+    if never_fillable(model, name):
+        yield checks.Error(
+            f"harness_persist: {name!r} is a file, binary or password field and can't be filled in.",
+            obj=cls,
+            id="copilot.E031",
+        )
+    elif not field.editable or (field.primary_key and field.name not in (model_admin.fields or ())):
+        yield checks.Error(f"harness_persist: {name!r} can't be edited.", obj=cls, id="copilot.E032")
+    elif field.many_to_many and not field.remote_field.through._meta.auto_created:
+        yield checks.Error(
+            f"harness_persist: {name!r} has a through model and no form field.", obj=cls, id="copilot.E033"
+        )
+    elif (
+        field.remote_field is not None and admin_of(model_admin.admin_site, field.remote_field.model) is None
+    ):
+        yield checks.Error(
+            f"harness_persist: {name!r} can't be filled in, because {field.remote_field.model._meta.label} is not "
+            f"registered on the admin site {model_admin.admin_site.name!r}.",
+            obj=cls,
+            id="copilot.E033",
+        )
+    elif field.remote_field is None and not isinstance(field, FILLABLE):
+        yield checks.Error(
+            f"harness_persist: fields like {name!r} ({type(field).__name__}) can't be filled in by the assistant.",
+            obj=cls,
+            id="copilot.E034",
+        )
+    elif not _is_shown(model_admin, name, on_form=True):
+        yield _not_shown(cls, "harness_persist", name)
+    if name in PRIVILEGES:
+        yield checks.Warning(
+            f"harness_persist: {name!r} gives privileges. A proposal is one careless click from being saved.",
+            hint="Take it out, or silence this check if that is meant.",
+            obj=cls,
+            id="copilot.W035",
+        )
+    elif SECRET.search(name):
+        yield checks.Warning(
+            f"harness_persist: {name!r} looks like a secret.",
+            hint="Take it out, or silence this check if the name misleads.",
+            obj=cls,
+            id="copilot.W036",
+        )
+
+
+def _unknown(cls: type, attribute: str, name: str) -> checks.Error:
+    return checks.Error(
+        f"{attribute}: {name!r} is no field of the model.",
+        hint="Name the model's own fields. Lookups, methods and properties can't be declared.",
+        obj=cls,
+        id="copilot.E020" if attribute == "harness_list" else "copilot.E030",
+    )
+
+
+def _not_shown(cls: type, attribute: str, name: str) -> checks.Warning:
+    return checks.Warning(
+        f"{attribute}: no page of this admin shows {name!r}, so nobody can use it.",
+        obj=cls,
+        id="copilot.W023",
+    )
+
+
+def _is_shown(model_admin: Any, name: str, *, on_form: bool = False) -> bool:
+    """Tell whether the class's static declarations show a field. With hooks of its own, it may."""
+    cls = type(model_admin)
+    hooks = (
+        "get_fields",
+        "get_fieldsets",
+        "get_exclude",
+        "get_form",
+        "get_list_display",
+        "get_readonly_fields",
+    )
+    for hook in hooks:
+        owner = next(base for base in cls.__mro__ if hook in vars(base))
+        if owner is not ModelAdmin and not owner.__module__.startswith(("django.", "django_copilot.")):
+            return True
+    shown = set() if on_form else {each for each in model_admin.list_display if isinstance(each, str)}
+    excluded = {*(model_admin.exclude or ())}
+    if model_admin.fieldsets or model_admin.fields:
+        from django.contrib.admin.utils import flatten, flatten_fieldsets
+
+        listed = (
+            flatten_fieldsets(model_admin.fieldsets) if model_admin.fieldsets else flatten(model_admin.fields)
+        )
+        shown.update(listed)
+    else:
+        shown.update(
+            field.name
+            for field in (*model_admin.opts.concrete_fields, *model_admin.opts.many_to_many)
+            if field.editable and not isinstance(field, models.AutoField)
+        )
+        if not on_form:
+            shown.update(model_admin.readonly_fields)
+    if on_form:
+        shown -= {*model_admin.readonly_fields}
+    return name in shown - excluded
+
+
+def check_permission_given(
+    app_configs: Any = None, databases: Any = None, **kwargs: Any
+) -> list[checks.CheckMessage]:
+    """Warn when no group has ``use_copilot``; runs with the database checks only."""
+    if not databases:
+        return []
+    from django.contrib.auth.models import Permission
+    from django.db import Error
+
+    try:
+        given = Permission.objects.filter(
+            content_type__app_label="django_copilot", codename="use_copilot", group__isnull=False
+        ).exists()
+    except Error:
+        return []  # not migrated yet
+    if given:
+        return []
+    return [
+        checks.Warning(
+            "No group has the permission django_copilot.use_copilot, so only superusers see the assistant.",
+            hint="Give 'Can use the copilot' to a group.",
+            id="copilot.W040",
+        )
+    ]

@@ -1,0 +1,145 @@
+"""What a project declares, and the entities that follow from it.
+
+Pure declaration: nothing here knows a person. ``access.py`` meets it with her rights.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.admin import AdminSite, ModelAdmin
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.core.exceptions import FieldDoesNotExist
+from django.db import models
+from django.http import HttpRequest
+
+NAME_LENGTH = 49  # what the longest tool name leaves of 64 characters
+
+
+class Declaration:
+    """The part of HarnessMixin that projects write. Nothing declared, nothing exposed."""
+
+    harness_list: Sequence[str] = ()
+    harness_persist: Sequence[str] = ()
+
+    def get_harness_list(self, request: HttpRequest, obj: Any = None) -> Sequence[str]:
+        """Return the fields that the assistant may read, for this request and record."""
+        return self.harness_list
+
+    def get_harness_persist(self, request: HttpRequest, obj: Any = None) -> Sequence[str]:
+        """Return the fields that the assistant may fill in, for this request and record."""
+        return self.harness_persist
+
+
+def is_declared(model_admin: Any) -> bool:
+    """Tell whether this ModelAdmin declares anything, by attribute or by hook."""
+    if not isinstance(model_admin, Declaration) or model_admin.opts.app_label == "django_copilot":  # type: ignore[attr-defined]
+        return False
+    cls = type(model_admin)
+    return bool(
+        model_admin.harness_list
+        or model_admin.harness_persist
+        or cls.get_harness_list is not Declaration.get_harness_list
+        or cls.get_harness_persist is not Declaration.get_harness_persist
+    )
+
+
+@dataclass(frozen=True)
+class Entity:
+    """A ModelAdmin with a harness on one AdminSite. ``name`` is its name in tools."""
+
+    name: str
+    model_admin: Any
+
+    @property
+    def model(self) -> type[models.Model]:
+        """Return the model class."""
+        model: type[models.Model] = self.model_admin.model
+        return model
+
+    @property
+    def label(self) -> str:
+        """Return "app_label.modelname", as stored."""
+        label: str = self.model._meta.label_lower
+        return label
+
+
+def entities_of(site: AdminSite) -> dict[str, Entity]:
+    """Return the declared entities of a site by tool name. Clashing model names carry their app's label."""
+    declared = [each for each in site._registry.values() if is_declared(each)]
+    short = Counter(_ascii(each.opts.model_name or "") for each in declared)
+    entities: dict[str, Entity] = {}
+    for model_admin in declared:
+        model_name = model_admin.opts.model_name or ""
+        name = _ascii(model_name)
+        if short[name] > 1 or not name:
+            name = f"{_ascii(model_admin.opts.app_label)}__{name}"
+        if len(name) > NAME_LENGTH or name in entities or not model_name.isascii():
+            digest = hashlib.sha256(model_admin.opts.label_lower.encode()).hexdigest()[:8]
+            name = f"{name[: NAME_LENGTH - 9]}_{digest}"
+        entities[name] = Entity(name, model_admin)
+    return entities
+
+
+def entity_for(site: AdminSite, model: Any) -> Entity | None:
+    """Return the entity of exactly this model class on the site, if it is declared."""
+    model_admin = site._registry.get(model)
+    if model_admin is None or not is_declared(model_admin):
+        return None
+    return next(each for each in entities_of(site).values() if each.model_admin is model_admin)
+
+
+def has_entities(site: AdminSite) -> bool:
+    """Tell whether anything is declared on the site at all."""
+    return any(is_declared(each) for each in site._registry.values())
+
+
+def _ascii(text: str) -> str:
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+    return re.sub(r"[^A-Za-z0-9_-]", "", plain)
+
+
+def model_field(model: type[models.Model], name: str) -> Any:
+    """Return the model's own field of that exact name, or None: no lookups, aliases or reverse relations."""
+    try:
+        field = model._meta.get_field(name)
+    except FieldDoesNotExist:
+        return None
+    if field.name != name or (field.auto_created and not field.concrete):
+        return None
+    return field if isinstance(field, models.Field) else None
+
+
+def never_readable(model: type[models.Model], name: str) -> bool:
+    """Tell whether a field may never go to a model, declared or not: binary data and password hashes."""
+    field = model_field(model, name)
+    return (
+        field is None
+        or isinstance(field, models.BinaryField)
+        or (name == "password" and issubclass(model, AbstractBaseUser))
+    )
+
+
+def never_fillable(model: type[models.Model], name: str) -> bool:
+    """Tell whether a field may never be proposed: files, binary data, password hashes."""
+    field = model_field(model, name)
+    if field is None:
+        return False  # a field of the form only; the form decides
+    return isinstance(field, models.FileField | models.FilePathField | models.BinaryField) or (
+        name == "password" and issubclass(model, AbstractBaseUser)
+    )
+
+
+PRIVILEGES = frozenset({"is_superuser", "is_staff", "is_active", "groups", "user_permissions", "permissions"})
+
+
+def admin_of(site: AdminSite, model: Any) -> ModelAdmin[Any] | None:
+    """Return the ModelAdmin registered for exactly this model class on the site."""
+    found: ModelAdmin[Any] | None = site._registry.get(model)
+    return found

@@ -1,0 +1,405 @@
+"""A draft: the values of a plan or of a hand-made link on their way into the admin's real form.
+
+Opened once per request by ``HarnessMixin.changeform_view``, with the rights of that moment, and kept on the
+request. It never touches the instance and never replaces what was posted: values go into ``initial`` of an
+unbound form only, so that what the person accepted counts as changed.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import logging
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+from django import forms
+from django.contrib.admin.models import LogEntry
+from django.contrib.admin.utils import quote, unquote
+from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
+from django.contrib.contenttypes.models import ContentType
+from django.core.exceptions import ValidationError
+from django.db import connections, router
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils import formats
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from django.utils.timezone import localtime
+from django.utils.translation import gettext as _
+
+from . import plans
+from .access import Access, EntityAccess
+from .contrib.simple_history import note_plan, who_changed
+from .declaration import PRIVILEGES, model_field
+from .exceptions import CallError, CopilotError, ScopeUnavailable
+from .identity import key_text
+from .models import Plan, PlanKind, PlanState
+from .prefill import Filled, differences, display, field_label, fill_from_store, snapshot
+from .scope import Scope, capture_scope, enter_scope
+from .values import is_clean
+
+logger = logging.getLogger("django_copilot")
+
+PARAMETERS = ("aiAction", "aiId", "aiPlan", "aiPrefill", "aiPreview")
+PLAN_INPUT = "_copilot_plan"
+MAX_LINK_CHARS = 20_000
+
+
+def take_parameters(request: HttpRequest) -> dict[str, str]:
+    """Return our own query parameters and remove them from the request.
+
+    What the admin does not see can't be carried on to the next form, nor read as a field's value.
+    """
+    taken = {name: request.GET[name] for name in PARAMETERS if name in request.GET}
+    if taken:
+        rest = request.GET.copy()
+        for name in taken:
+            del rest[name]
+        request.GET = rest  # type: ignore[assignment]
+        kept = [
+            pair for pair in parse_qsl(request.META.get("QUERY_STRING", ""), True) if pair[0] not in taken
+        ]
+        request.META["QUERY_STRING"] = urlencode(kept)
+    return taken
+
+
+class Draft:
+    """Values for one form on one request. ``plan`` is None for those of a hand-made link."""
+
+    def __init__(self, model_admin: Any, request: HttpRequest, scope: Scope | None, object_pk: str) -> None:
+        self.model_admin, self.request, self.scope, self.object_pk = model_admin, request, scope, object_pk
+        self.plan: Plan | None = None
+        self.travels = False  # whether the form carries the plan's id
+        self.typed: dict[str, Any] = {}
+        self.notices: list[str] = []
+        self.refusal: str | SafeString = ""  # why the submitted form may not be saved
+        self.saved: Any = None
+        self._old: dict[str, Any] = {}
+
+    # -- opening -----------------------------------------------------------------------------------
+
+    @classmethod
+    def open(cls, model_admin: Any, request: HttpRequest, object_id: str | None) -> Draft | None:
+        """Return the draft that this request brings, or None. Removes our parameters from the request."""
+        given = take_parameters(request)
+        posted = request.method == "POST"
+        plan_id = request.POST.get(PLAN_INPUT) if posted else given.get("aiPlan")
+        if not plan_id and (posted or "aiPrefill" not in given or object_id is not None):
+            return None
+        if "_popup" in request.GET or "_popup" in request.POST or "_saveasnew" in request.POST:
+            return None
+        object_pk = unquote(object_id) if object_id is not None else ""
+        try:
+            scope = capture_scope(request, model_admin.admin_site)
+        except CopilotError as error:
+            logger.error("A proposal could not be opened: %s", error)
+            scope = None
+        draft = cls(model_admin, request, scope, object_pk)
+        if plan_id:
+            draft._read_plan(plan_id, posted)
+        else:
+            draft._read_link(given["aiPrefill"])
+        return draft
+
+    def _read_plan(self, plan_id: str, posted: bool) -> None:
+        if self.scope is not None:
+            self.plan = plans.find_plan(
+                self.request.user,
+                self.scope,
+                plan_id,
+                kind=PlanKind.FORM,
+                model=self.model_admin.opts.label_lower,
+                object_pk=self.object_pk,
+            )
+        if self.plan is None:
+            if posted:
+                self.detach(_("This proposal is not available here."))
+            else:
+                self.notices.append(_("This proposal is not available. Nothing was filled in."))
+            return
+        if not posted and not plans.is_openable(self.plan):
+            if self.plan.state == PlanState.EXECUTED:
+                self.notices.append(_("This proposal was saved already. Nothing was filled in."))
+            else:
+                self.notices.append(_("This proposal is too old to be opened. Nothing was filled in."))
+            return
+        self.travels = True
+        self._fill(self.plan.values)
+
+    def detach(self, reason: str) -> None:
+        """Refuse this save and let the next one be an ordinary one, without the plan."""
+        self.travels = False
+        self.refusal = _(
+            "%(reason)s Nothing was saved. Check the values and save again to save them without it."
+        ) % {"reason": reason}
+
+    def _read_link(self, raw: str) -> None:
+        try:
+            values = json.loads(raw) if len(raw) <= MAX_LINK_CHARS else None
+        except (ValueError, RecursionError):
+            values = None
+        if not isinstance(values, dict) or not is_clean(values):
+            self.notices.append(_("The values in the link can't be read. Nothing was filled in."))
+            return
+        self._fill(values, without=PRIVILEGES)
+
+    def _fill(self, values: dict[str, Any], without: Any = ()) -> None:
+        try:
+            filled = self._filled(values, without)
+        except CopilotError as error:
+            logger.warning("A proposal could not be filled in: %s", error)
+            self.notices.append(_("This proposal is not available. Nothing was filled in."))
+            return
+        self.typed = filled.typed
+        if filled.dropped:
+            names = ", ".join(
+                field_label(self.model_admin.model, name)
+                for name in filled.dropped
+                if model_field(self.model_admin.model, name) is not None
+            )
+            if names:
+                self.notices.append(_("Not filled in: %(names)s.") % {"names": names})
+
+    def _filled(self, values: dict[str, Any], without: Any) -> Filled:
+        if self.scope is None:
+            raise ScopeUnavailable("The request's scope could not be captured.")
+        with enter_scope(self.scope, self.request.user.pk) as request:
+            access = Access(self.model_admin.admin_site, request)
+            access.check_person()
+            entity = access.of_model(self.model_admin.model)
+            if entity is None:
+                raise CallError("not_found", "This is no entity that the person can use.")
+            obj = self._find(entity)
+            with entity.at("change" if obj is not None else "add", obj):
+                return fill_from_store(entity, obj, values, without=without)
+
+    def _find(self, entity: EntityAccess) -> Any:
+        if not self.object_pk:
+            return None
+        for obj in entity.queryset().order_by().filter(pk=self.object_pk)[:2]:
+            if entity.may_view(obj):
+                return obj
+        raise CallError("not_found", "no such record")
+
+    def is_for(self, model_admin: Any, obj: Any) -> bool:
+        """Tell whether a form of this ModelAdmin for this record is the draft's."""
+        if model_admin is not self.model_admin:
+            return False
+        return (key_text(type(obj), obj.pk) if obj is not None else "") == self.object_pk
+
+    # -- the form ----------------------------------------------------------------------------------
+
+    def form_class(self, base: Any) -> Any:
+        """Return the admin's form class with the draft put into each of its forms."""
+        draft = self
+
+        class DraftForm(base):  # type: ignore[misc]
+            def __init__(self, *args: Any, **kwargs: Any) -> None:
+                super().__init__(*args, **kwargs)
+                draft.attach(self)
+
+            def full_clean(self) -> None:
+                super().full_clean()
+                if draft.refusal and self.is_bound:
+                    self.add_error(None, ValidationError(draft.refusal, code="copilot"))
+
+            def save(self, commit: bool = True) -> Any:
+                if draft.plan is not None:
+                    note_plan(self.instance, draft.request.user, draft.plan.pk)
+                return super().save(commit=commit)
+
+        DraftForm.__name__ = base.__name__
+        return DraftForm
+
+    def attach(self, form: Any) -> None:
+        """Put the values into an unbound form, and the plan's id into its first proposed field."""
+        names = [name for name in self.typed if name in form.fields and not form.fields[name].disabled]
+        for name in names:
+            field = form.fields[name]
+            # A field with a callable default would carry the proposal in its hidden initial value, and
+            # what the person accepts would count as unchanged.
+            field.show_hidden_initial = False
+            self._old[name] = form.get_initial_for_field(field, name)
+            if not form.is_bound:
+                form.initial[name] = self.typed[name]
+        carrier = names[0] if names else next(iter(form.fields), None)
+        if self.plan is not None and self.travels and carrier is not None:
+            # Inside a widget the input survives every theme and template; blocks around forms do not.
+            widget = form.fields[carrier].widget
+            widget.render = functools.partial(_render_with_plan, widget.render, str(self.plan.pk))
+
+    def marks(self, form: Any) -> dict[str, Any]:
+        """Return what the page's script needs to mark proposed fields and to put old values back."""
+        fields = []
+        for name, proposed in self.typed.items():
+            if name not in form.fields or name not in self._old:
+                continue
+            field = form.fields[name]
+            if form.is_bound and _differs(form, field, name, proposed):
+                continue
+            old = self._old[name]
+            fields.append(
+                {
+                    "name": name,
+                    "label": str(field.label or name),
+                    "old": display(model_field(self.model_admin.model, name), self._shown(form, name, old))
+                    or None,
+                    "oldInputs": _inputs(field, form.add_prefix(name), old),
+                    "marked": True,
+                }
+            )
+        return {
+            "source": "plan" if self.plan is not None else "link",
+            "title": (
+                _("The assistant filled in the marked fields. Check them; nothing is saved yet.")
+                if self.plan is not None
+                else _(
+                    "A link filled in the marked fields, not the assistant. Check them; nothing is saved yet."
+                )
+            )
+            if fields
+            else "",
+            "fields": fields,
+            "notices": self.notices,
+            "texts": {
+                "proposed": _("Proposed by the assistant") if self.plan is not None else _("From a link"),
+                "was": _("was"),
+                "empty": _("empty"),
+                "putBack": _("Put back"),
+                "useProposal": _("Use the proposal"),
+            },
+        }
+
+    def _shown(self, form: Any, name: str, old: Any) -> Any:
+        field = model_field(self.model_admin.model, name)
+        if field is not None and field.remote_field is not None and not field.many_to_many:
+            return getattr(form.instance, name, None) if old not in (None, "") else None
+        return old
+
+    # -- saving ------------------------------------------------------------------------------------
+
+    @property
+    def result_url(self) -> str:
+        """Return the page of the record that the plan was saved as, or "" when it is not known."""
+        if self.plan is None or not self.plan.result_pk:
+            return ""
+        opts = self.model_admin.opts
+        return reverse(
+            f"admin:{opts.app_label}_{opts.model_name}_change",
+            args=[quote(self.plan.result_pk)],
+            current_app=self.model_admin.admin_site.name,
+        )
+
+    def lock_and_compare(self) -> None:
+        """Lock the record and refuse the save if it changed since the plan was made.
+
+        Called in the transaction that saves, before the admin's view runs. The row is locked without the
+        admin's joins, which a database may not be able to lock.
+        """
+        if self.plan is None or not self.object_pk:
+            return
+        model = self.model_admin.model
+        using = router.db_for_write(model)
+        rows = model._base_manager.using(using)
+        features = connections[using].features
+        if features.has_select_for_update:
+            rows = rows.select_for_update(of=("self",) if features.has_select_for_update_of else ())
+        obj = rows.filter(pk=self.object_pk).first()
+        if obj is None:
+            return  # the admin's view says so
+        base = self.plan.base
+        now = snapshot(self.model_admin, self.request, obj, base["fields"])
+        fields, inlines = differences(base, now)
+        if fields or inlines:
+            self.refusal = self._conflict(obj, fields, inlines)
+
+    def _conflict(self, obj: Any, fields: list[str], inlines: list[str]) -> SafeString:
+        assert self.plan is not None
+        shown = []
+        for name in fields:
+            field = model_field(type(obj), name)
+            value = list(getattr(obj, name).all()) if field.many_to_many else getattr(obj, name)
+            shown.append((field_label(type(obj), name), display(field, value) or _("empty")))
+        shown.extend((label, _("changed")) for label in inlines)
+        who, when = _last_change(obj, self.plan)
+        plan_url = reverse(
+            "admin:django_copilot_plan_detail",
+            args=[self.plan.pk],
+            current_app=self.model_admin.admin_site.name,
+        )
+        by = (
+            _("%(who)s changed this record on %(when)s, after the proposal was made.")
+            % {"who": who, "when": formats.localize(localtime(when))}
+            if who
+            else _("This record was changed after the proposal was made.")
+        )
+        return format_html(
+            '{} {} {} <a href="{}">{}</a>',
+            by,
+            format_html("{} {}.", _("It now holds:"), format_html_join("; ", "{}: {}", shown)),
+            _("Nothing was saved."),
+            plan_url,
+            _("Start again from the current values"),
+        )
+
+    def log_message(self, message: Any) -> Any:
+        """Return the log entry's message with the plan named in it."""
+        if self.plan is None:
+            return message
+        if isinstance(message, list):
+            return [*message, {"added": {"name": "copilot plan", "object": str(self.plan.pk)}}]
+        return f"{message} (copilot plan {self.plan.pk})"
+
+
+def _render_with_plan(render: Any, plan_id: str, *args: Any, **kwargs: Any) -> SafeString:
+    return format_html(
+        '{}<input type="hidden" name="{}" value="{}">', render(*args, **kwargs), PLAN_INPUT, plan_id
+    )
+
+
+def _differs(form: Any, field: forms.Field, name: str, proposed: Any) -> bool:
+    """Tell whether the person posted something else than what was proposed."""
+    posted = field.widget.value_from_datadict(form.data, form.files, form.add_prefix(name))
+    return bool(field.has_changed(proposed, posted))
+
+
+def _inputs(field: forms.Field, name: str, value: Any) -> list[list[Any]]:
+    """Return the inputs of a field as a browser would hold them for a value: [[name, values, texts?], …]."""
+    return _widget_inputs(field.widget, name, field.prepare_value(value), value)
+
+
+def _widget_inputs(widget: Any, name: str, value: Any, raw: Any) -> list[list[Any]]:
+    if isinstance(widget, RelatedFieldWidgetWrapper):
+        widget = widget.widget
+    if isinstance(widget, forms.MultiWidget):
+        parts = value if isinstance(value, list | tuple) else widget.decompress(value)
+        found = []
+        for suffix, each, part in zip(widget.widgets_names, widget.widgets, parts, strict=False):
+            found.extend(_widget_inputs(each, name + suffix, part, part))
+        return found
+    if isinstance(widget, forms.CheckboxInput):
+        return [[name, ["on"] if widget.check_test(value) else []]]
+    if isinstance(widget, forms.Select | forms.RadioSelect | forms.CheckboxSelectMultiple):
+        values = value if isinstance(value, list | tuple) else [] if value in (None, "") else [value]
+        texts = [str(each) for each in raw] if isinstance(raw, list | tuple) else []
+        return [[name, [str(each) for each in values], texts]]
+    shown = widget.format_value(value)
+    return [[name, ["" if shown is None else ",".join(shown) if isinstance(shown, list) else str(shown)]]]
+
+
+def _last_change(obj: Any, plan: Plan) -> tuple[str, Any]:
+    """Return who changed a record last since the plan was made, and when, as far as the admin knows."""
+    entry = (
+        LogEntry.objects.filter(
+            content_type=ContentType.objects.get_for_model(obj, for_concrete_model=False),
+            object_id=str(obj.pk),
+            action_time__gte=plan.created_at,
+        )
+        .select_related("user")
+        .order_by("-action_time")
+        .first()
+    )
+    if entry is not None:
+        return str(entry.user), entry.action_time
+    return who_changed(obj, plan.created_at)

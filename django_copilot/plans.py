@@ -1,0 +1,143 @@
+"""Plans: what the assistant proposed, claimed at most once and only by a person's own request.
+
+A plan of kind form is claimed inside the transaction that saves the admin's form; one of kind delete inside
+the transaction that deletes. Windows are compared with the database's clock, in the claiming statement.
+"""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+from typing import Any
+
+from django.db.models import QuerySet
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from .conf import get_settings
+from .models import Conversation, Plan, PlanKind, PlanState, Turn
+from .scope import Scope
+from .tools.base import Proposed
+
+ACTIONS = {PlanKind.FORM: ("create", "edit"), PlanKind.DELETE: ("delete", "delete")}
+
+
+def propose(
+    proposed: Proposed, *, scope: Scope, user_pk: Any, conversation: Conversation, turn: Turn
+) -> Plan:
+    """Store what a tool proposed, for its owner alone."""
+    settings, now = get_settings(), timezone.now()
+    return Plan.objects.create(
+        user_id=user_pk,
+        site=scope.site,
+        scope_key=scope.key,
+        scope=scope.to_json(),
+        kind=PlanKind(proposed.kind),
+        conversation=conversation,
+        turn=turn,
+        model=proposed.label,
+        object_pk=proposed.object_pk,
+        values=dict(proposed.values),
+        base=dict(proposed.base),
+        expires_at=now + datetime.timedelta(seconds=settings.PLAN_SECONDS),
+        submit_by=now + datetime.timedelta(seconds=settings.FORM_SECONDS),
+    )
+
+
+def renew(plan: Plan, *, scope: Scope, base: dict[str, Any]) -> Plan:
+    """Propose the same values again on what the record holds now. The old plan can't be used any more."""
+    settings, now = get_settings(), timezone.now()
+    Plan.objects.filter(pk=plan.pk, state=PlanState.PROPOSED).update(
+        state=PlanState.REJECTED, decided_at=Now()
+    )
+    return Plan.objects.create(
+        user_id=plan.user_id,
+        site=plan.site,
+        scope_key=plan.scope_key,
+        scope=scope.to_json(),
+        kind=plan.kind,
+        conversation_id=plan.conversation_id,
+        turn_id=plan.turn_id,
+        model=plan.model,
+        object_pk=plan.object_pk,
+        values=plan.values,
+        base=base,
+        expires_at=now + datetime.timedelta(seconds=settings.PLAN_SECONDS),
+        submit_by=now + datetime.timedelta(seconds=settings.FORM_SECONDS),
+    )
+
+
+def action_of(plan: Plan, proposed: Proposed) -> dict[str, Any]:
+    """Return the browser action of the chat's answer."""
+    creates, changes = ACTIONS[PlanKind(plan.kind)]
+    return {
+        "path": proposed.path,
+        "queryParams": query_params(plan, proposed.record_id and proposed.object_pk, creates, changes),
+        "prefill": dict(proposed.prefill),
+        "dropped": list(proposed.dropped),
+    }
+
+
+def query_params(plan: Plan, record: str, creates: str = "create", changes: str = "edit") -> dict[str, str]:
+    """Return the parameters with which a page opens a plan."""
+    if not record:
+        return {"aiAction": creates, "aiPlan": str(plan.pk)}
+    return {"aiAction": changes, "aiId": record, "aiPlan": str(plan.pk)}
+
+
+def own_plans(user: Any, scope: Scope) -> QuerySet[Plan]:
+    """Return the plans that belong to this person, on this site, in this scope."""
+    return Plan.objects.filter(user_id=user.pk, site=scope.site, scope_key=scope.key)
+
+
+def find_plan(user: Any, scope: Scope, given: Any, **conditions: Any) -> Plan | None:
+    """Return one of the person's own plans by the text of its id, or None for everything else."""
+    try:
+        ident = uuid.UUID(given)
+    except (ValueError, TypeError, AttributeError):
+        return None
+    return own_plans(user, scope).filter(pk=ident, **conditions).first()
+
+
+def is_openable(plan: Plan) -> bool:
+    """Tell whether the plan's page may still be opened with its values, by the database's clock."""
+    return Plan.objects.filter(pk=plan.pk, state=PlanState.PROPOSED, expires_at__gt=Now()).exists()
+
+
+def claim(plan: Plan) -> bool:
+    """Claim the plan for the save that is under way; True for exactly one request.
+
+    Called inside the saving transaction: if that fails, the claim goes with it.
+    """
+    return (
+        Plan.objects.filter(pk=plan.pk, state=PlanState.PROPOSED, submit_by__gt=Now()).update(
+            state=PlanState.EXECUTED, decided_at=Now()
+        )
+        == 1
+    )
+
+
+def withdraw_claim(plan: Plan) -> None:
+    """Take an uncommitted claim back, because the form was not saved. Same transaction as the claim."""
+    Plan.objects.filter(pk=plan.pk).update(state=PlanState.PROPOSED, decided_at=None)
+
+
+def record_result(plan: Plan, pk_text: str) -> None:
+    """Remember which record the claimed plan was saved as."""
+    Plan.objects.filter(pk=plan.pk).update(result_pk=pk_text)
+
+
+def close_deleted(user: Any, scope: Scope, label: str, object_pk: str) -> int:
+    """Close the person's open delete plans of a record that she has just deleted."""
+    return (
+        own_plans(user, scope)
+        .filter(kind=PlanKind.DELETE, model=label, object_pk=object_pk, state=PlanState.PROPOSED)
+        .update(state=PlanState.EXECUTED, decided_at=Now(), result_pk=object_pk)
+    )
+
+
+def reject_open(conversation: Conversation) -> None:
+    """Reject what is still open of a conversation that is being deleted."""
+    Plan.objects.filter(conversation=conversation, state=PlanState.PROPOSED).update(
+        state=PlanState.REJECTED, decided_at=Now()
+    )

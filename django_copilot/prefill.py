@@ -1,0 +1,246 @@
+"""Values proposed for a form: checked against the real form, stored canonically, and put into it.
+
+Used three times with the same code: when a tool proposes values, when the page opens (with the rights of
+that moment), and when a hand-made link brings values.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.contrib.admin.options import InlineModelAdmin
+from django.db import models, router
+from django.forms.models import _get_foreign_key  # type: ignore[attr-defined]
+from django.utils.text import capfirst
+
+from .access import EntityAccess, ask_hook, related_rows
+from .declaration import model_field
+from .exceptions import CallError, Refused
+from .identity import dereference, key_is_data, key_text, parse_key
+from .rows import unknown_field
+from .values import has_choices, json_to_python, run_field_checks, to_json, wrong_value
+
+MAX_INLINE_ROWS = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filled:
+    """Checked values for a form: ``stored`` as canonical JSON, ``typed`` as Python objects, by field."""
+
+    stored: dict[str, Any]
+    typed: dict[str, Any]
+    dropped: tuple[str, ...]  # declared names that can't be filled in here
+
+
+def open_form(entity: EntityAccess, obj: Any) -> forms.ModelForm[Any]:
+    """Return the unbound form that the person would get for a record, or the add form for None."""
+    cls = entity.form_class(obj, change=obj is not None)
+    form: forms.ModelForm[Any] | None = ask_hook(
+        entity.model_admin, "form", None, lambda: cls(instance=obj) if obj is not None else cls()
+    )
+    if form is None:
+        raise Refused("not_available", "That form can't be opened by the assistant.")
+    return form
+
+
+def fill_from_tool(entity: EntityAccess, obj: Any, given: Mapping[str, Any]) -> Filled:
+    """Check values from a model's call. Raises CallError for the first that can't be used."""
+    declared = entity.declared(obj)
+    fillable = entity.fillable(obj, change=obj is not None)
+    for name in given:
+        if name not in declared:
+            raise unknown_field(name, fillable)
+    form = open_form(entity, obj)
+    usable = [name for name in given if name in fillable and _is_open(form, name)]
+    dropped = tuple(name for name in given if name not in usable)
+    if given and not usable:
+        raise Refused(
+            "not_fillable",
+            f"This person can't fill in {', '.join(dropped)} here. Fields: {', '.join(fillable) or 'none'}.",
+        )
+    typed = {name: _typed(entity, form, name, given[name], from_model=True) for name in usable}
+    return Filled(
+        stored={name: _stored(entity, name, value) for name, value in typed.items()},
+        typed=typed,
+        dropped=dropped,
+    )
+
+
+def fill_from_store(
+    entity: EntityAccess, obj: Any, stored: Mapping[str, Any], *, without: Iterable[str] = ()
+) -> Filled:
+    """Turn stored or linked values into typed ones, leaving out what can't be filled in any more."""
+    fillable = set(entity.fillable(obj, change=obj is not None)) - set(without)
+    form = open_form(entity, obj)
+    typed: dict[str, Any] = {}
+    for name, value in stored.items():
+        if name in fillable and _is_open(form, name):
+            try:
+                typed[name] = _typed(entity, form, name, value, from_model=False)
+            except CallError:
+                continue
+    return Filled(
+        stored={name: _stored(entity, name, value) for name, value in typed.items()},
+        typed=typed,
+        dropped=tuple(name for name in stored if name not in typed),
+    )
+
+
+def _is_open(form: forms.ModelForm[Any], name: str) -> bool:
+    return name in form.fields and not form.fields[name].disabled
+
+
+def _typed(
+    entity: EntityAccess, form: forms.ModelForm[Any], name: str, given: Any, *, from_model: bool
+) -> Any:
+    """Return the Python value for a form field, after the field's own checks."""
+    field, form_field = model_field(entity.model, name), form.fields[name]
+    value: Any
+    if field is None:
+        if not isinstance(given, str | int | float | bool):
+            raise wrong_value(name, "expected plain text or a number.")
+        value = given
+    elif field.many_to_many:
+        if not isinstance(given, list):
+            raise wrong_value(name, "expected a list of ids.")
+        value = _related(entity, field, form_field, name, given, from_model)
+    elif field.remote_field is not None:
+        value = None
+        if given is not None:
+            value = _related(entity, field, form_field, name, [given], from_model)[0]
+    else:
+        value = json_to_python(field, name, given)
+    run_field_checks(form_field, name, value)
+    return value
+
+
+def _related(
+    entity: EntityAccess,
+    field: Any,
+    form_field: forms.Field,
+    name: str,
+    given: Sequence[Any],
+    from_model: bool,
+) -> list[Any]:
+    """Return related records that are in the form field's rows and among the person's rows of their admin."""
+    model = field.remote_field.model
+    if len(given) > 200:
+        raise wrong_value(name, "expected at most 200 ids.")
+    rows = related_rows(entity.access, model)
+    if rows is None or not isinstance(form_field, forms.ModelChoiceField):
+        raise wrong_value(name, "this relation can't be filled in by the assistant.")
+    parse: Callable[[Any], Any] = lambda raw: parse_key(model, raw)  # noqa: E731
+    if from_model:
+        related = entity.access.of_model(model)
+        if related is not None:
+            parse = related.key
+        elif key_is_data(model):
+            parse = lambda raw: dereference(entity.request, model, raw)  # noqa: E731
+    try:
+        pks = list(dict.fromkeys(parse(raw) for raw in given))
+    except CallError as error:
+        raise CallError(error.code, f"{name}: {error.message}", field=name) from None
+    seen = rows.visible(set(pks))
+    offered = set(form_field.queryset.filter(models.Q(("pk__in", pks))).values_list("pk", flat=True))  # type: ignore[union-attr]
+    if any(pk not in seen or pk not in offered for pk in pks):
+        raise Refused("invalid_value", f"{name}: no such record can be chosen here.", field=name)
+    return [seen[pk] for pk in pks]
+
+
+def _stored(entity: EntityAccess, name: str, value: Any) -> Any:
+    if isinstance(value, list) and value and isinstance(value[0], models.Model):
+        return [key_text(type(each), each.pk) for each in value]
+    if isinstance(value, models.Model):
+        return key_text(type(value), value.pk)
+    return to_json(value)
+
+
+# -- what a record held when a change was proposed --------------------------------------------------
+
+
+def snapshot(model_admin: Any, request: Any, obj: Any, names: Iterable[str]) -> dict[str, Any]:
+    """Return what the named form fields and the inline rows of a record hold, in canonical text.
+
+    Inline rows are kept as digests: they may hold fields that nobody declared. Inlines that can't be read
+    this way, or hold too many rows, are named under "unprotected".
+    """
+    fields: dict[str, Any] = {}
+    for name in names:
+        field = model_field(type(obj), name)
+        if field is None:
+            continue
+        if field.many_to_many:
+            fields[name] = sorted(
+                key_text(field.remote_field.model, each.pk) for each in getattr(obj, name).all()
+            )
+        else:
+            text = field.value_to_string(obj)
+            fields[name] = text if isinstance(text, str) else json.dumps(text, sort_keys=True, default=str)
+    rows: dict[str, dict[str, str]] = {}
+    unprotected: list[str] = []
+    inlines: Sequence[Any] = ask_hook(
+        model_admin, "get_inline_instances", (), lambda: model_admin.get_inline_instances(request, obj)
+    )
+    for inline in inlines:
+        label = str(inline.verbose_name_plural)
+        digests = ask_hook(
+            inline, "get_queryset", None, lambda inline=inline: _inline_rows(inline, request, obj)
+        )  # type: ignore[misc]
+        if digests is None:
+            unprotected.append(label)
+        else:
+            rows[inline.model._meta.label_lower] = digests
+    return {"fields": fields, "rows": rows, "unprotected": unprotected}
+
+
+def _inline_rows(inline: InlineModelAdmin[Any, Any], request: Any, obj: Any) -> dict[str, str] | None:
+    if not hasattr(inline, "fk_name"):
+        return None  # a generic inline
+    fk = _get_foreign_key(type(obj), inline.model, fk_name=inline.fk_name)
+    using = router.db_for_write(inline.model)
+    found = list(
+        inline.get_queryset(request).using(using).filter(models.Q((fk.name, obj)))[: MAX_INLINE_ROWS + 1]
+    )
+    if len(found) > MAX_INLINE_ROWS:
+        return None
+    digests = {}
+    for row in found:
+        values = [str(field.value_to_string(row)) for field in row._meta.concrete_fields]
+        digests[str(row.pk)] = hashlib.sha256(json.dumps(values).encode()).hexdigest()
+    return digests
+
+
+def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """Return the names of fields and the labels of inline models that differ between two snapshots."""
+    fields = [name for name, value in before["fields"].items() if now["fields"].get(name) != value]
+    rows = [label for label, digests in before["rows"].items() if now["rows"].get(label) != digests]
+    return fields, rows
+
+
+def display(field: Any, value: Any) -> str:
+    """Return a value of a model field as text for the person's own page, in her language."""
+    from django.utils import formats, timezone
+    from django.utils.translation import gettext
+
+    if value is None or value == "" or value == []:
+        return ""
+    if isinstance(value, list | tuple | models.QuerySet):
+        return ", ".join(str(each) for each in value)
+    if field is not None and has_choices(field):
+        return str(dict(field.flatchoices).get(value, value))
+    if isinstance(value, bool):
+        return gettext("Yes") if value else gettext("No")
+    if isinstance(field, models.JSONField):
+        return json.dumps(value, ensure_ascii=False, cls=field.encoder)
+    return str(formats.localize(timezone.template_localtime(value)))
+
+
+def field_label(model: type[models.Model], name: str) -> str:
+    """Return a field's label for people."""
+    field = model_field(model, name)
+    return str(capfirst(field.verbose_name)) if field is not None else name

@@ -1,0 +1,48 @@
+"""The page a person is on, checked: an address is worth no more than what she may see at it."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.contrib.admin import AdminSite
+from django.contrib.admin.utils import unquote
+from django.urls import Resolver404, resolve
+
+from ..access import Access
+from ..exceptions import CallError, ScopeUnavailable
+from ..scope import Scope, enter_scope
+
+
+def page_context(site: AdminSite, scope: Scope, user: Any, page: str | None) -> dict[str, Any] | None:
+    """Return {"entity", "id"?} of an admin page of this site, or None for anything else."""
+    if not page:
+        return None
+    try:
+        match = resolve(urlsplit(page).path.removeprefix(scope.script))
+    except (Resolver404, ValueError):
+        return None
+    model_admin = getattr(match.func, "model_admin", None)
+    if (
+        model_admin is None
+        or match.namespace != site.name
+        or site._registry.get(model_admin.model) is not model_admin
+    ):
+        return None
+    try:
+        with enter_scope(scope, user.pk) as request:
+            entity = Access(site, request).of_model(model_admin.model)
+            if entity is None:
+                return None
+            told: dict[str, Any] = {"entity": entity.name}
+            object_id = match.kwargs.get("object_id")
+            if object_id is not None:
+                try:
+                    key = entity.model._meta.pk.to_python(unquote(object_id))  # type: ignore[union-attr]
+                    told["id"] = entity.ids([key])[key]
+                    entity.find(told["id"])
+                except (CallError, Exception):
+                    told.pop("id", None)
+            return told
+    except ScopeUnavailable:
+        return None

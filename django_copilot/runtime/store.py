@@ -1,0 +1,142 @@
+"""Storing conversations, messages and turns; every function is one short piece of database work."""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import Count, Min, Q, QuerySet
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from ..access import Access
+from ..conf import get_settings
+from ..exceptions import ConversationNotFound, HistoryUnreadable, TurnRunning
+from ..models import Conversation, Message, Turn, TurnState
+from ..scope import Scope
+from ..values import clean_text
+
+MARGIN_SECONDS = 30  # between the end of a turn's time and taking its worker for dead
+MAX_REPLY_CHARS = 20_000
+
+
+def own_conversations(user: Any, scope: Scope) -> QuerySet[Conversation]:
+    """Return the conversations of this person, on this site, in this scope."""
+    return Conversation.objects.filter(user_id=user.pk, site=scope.site, scope_key=scope.key)
+
+
+def find_conversation(user: Any, scope: Scope, given: str) -> Conversation:
+    """Return an own conversation by the text of its id. Raises ConversationNotFound, for every reason alike."""
+    try:
+        ident = uuid.UUID(given)
+    except (ValueError, AttributeError, TypeError):
+        raise ConversationNotFound from None
+    found = own_conversations(user, scope).filter(pk=ident).first()
+    if found is None:
+        raise ConversationNotFound
+    return found
+
+
+def throttled_for(user: Any) -> int:
+    """Return for how many seconds the person has to wait before her next turn, 0 if not at all."""
+    settings, now = get_settings(), timezone.now()
+    minute_ago = now - datetime.timedelta(seconds=60)
+    counts = Turn.objects.filter(
+        Q(user_id=user.pk) & (Q(started_at__gt=minute_ago) | Q(open_for__isnull=False))
+    ).aggregate(
+        recent=Count("pk", filter=Q(started_at__gt=minute_ago)),
+        oldest=Min("started_at", filter=Q(started_at__gt=minute_ago)),
+        running=Count("pk", filter=Q(open_for__isnull=False, deadline__gt=now)),
+    )
+    if counts["recent"] >= settings.TURNS_PER_MINUTE:
+        left = 60 - (now - counts["oldest"]).total_seconds() if counts["oldest"] else 60
+        return max(1, int(left) + 1)
+    return 5 if counts["running"] >= settings.RUNNING_TURNS else 0
+
+
+def open_turn(user: Any, scope: Scope, conversation: Conversation | None, message: str) -> Turn:
+    """Store a person's message and open the conversation's turn, atomically. Raises TurnRunning.
+
+    A turn whose worker died (its deadline is past by the database's clock) is closed as failed first.
+    """
+    seconds = get_settings().TURN_SECONDS + MARGIN_SECONDS
+    try:
+        with transaction.atomic():
+            if conversation is None:
+                conversation = Conversation.objects.create(
+                    user_id=user.pk,
+                    site=scope.site,
+                    scope_key=scope.key,
+                    scope=scope.to_json(),
+                    title=" ".join(message.split())[:80],
+                )
+            else:
+                close_dead(conversation)
+            turn = Turn.objects.create(
+                conversation=conversation,
+                open_for=conversation,
+                user_id=user.pk,
+                deadline=timezone.now() + datetime.timedelta(seconds=seconds),
+            )
+            Message.objects.create(conversation=conversation, turn=turn, role=Message.Role.USER, text=message)
+    except IntegrityError as error:
+        raise TurnRunning from error
+    return turn
+
+
+def close_dead(conversation: Conversation) -> None:
+    """Close a turn of the conversation as failed when its worker must be dead."""
+    Turn.objects.filter(open_for=conversation, deadline__lte=Now()).update(
+        open_for=None, state=TurnState.FAILED, code="failed", finished_at=Now()
+    )
+
+
+def close_turn(turn: Turn, *, state: TurnState, code: str = "") -> bool:
+    """Close an open turn; False when it was closed already, by whoever took its worker for dead."""
+    return (
+        Turn.objects.filter(pk=turn.pk, open_for__isnull=False).update(
+            open_for=None, state=state, code=code, finished_at=Now(), rounds=turn.rounds, sent=turn.sent
+        )
+        == 1
+    )
+
+
+def add_answer(turn: Turn, text: str, **fields: Any) -> Message:
+    """Store the assistant's message of a turn."""
+    Conversation.objects.filter(pk=turn.conversation_id).update(updated_at=Now())
+    return Message.objects.create(
+        conversation_id=turn.conversation_id,
+        turn=turn,
+        role=Message.Role.ASSISTANT,
+        text=clean_text(text)[:MAX_REPLY_CHARS],
+        **fields,
+    )
+
+
+def history(conversation: Conversation, *, before: Turn) -> list[Message]:
+    """Return the latest messages before a turn, oldest first, within the stated limits. Raises HistoryUnreadable."""
+    settings = get_settings()
+    try:
+        latest = list(conversation.messages.exclude(turn=before).order_by("-id")[: settings.HISTORY_MESSAGES])
+        kept, size = [], 0
+        for message in latest:
+            size += len(message.text)
+            if size > settings.HISTORY_CHARS:
+                break
+            if not isinstance(message.mentions, dict):
+                raise TypeError("mentions of a message are no object")
+            kept.append(message)
+    except Exception as error:
+        raise HistoryUnreadable from error
+    return kept[::-1]
+
+
+def is_withheld(message: Message, access: Access) -> bool:
+    """Tell whether an answer speaks of an entity or a field that the person may not read any more."""
+    for label, fields in message.mentions.items():
+        entity = access.labelled(label)
+        if entity is None or not entity.can_view or not set(fields) <= set(entity.readable()):
+            return True
+    return False

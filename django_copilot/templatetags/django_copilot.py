@@ -1,0 +1,80 @@
+"""The one tag that hangs the panel into the admin's pages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import template
+from django.contrib.admin import AdminSite
+from django.middleware.csrf import get_token
+from django.template.context import RequestContext
+from django.template.loader import render_to_string
+from django.urls import NoReverseMatch, reverse
+from django.utils import timezone, translation
+from django.utils.safestring import SafeString
+
+from django_copilot.backends import get_backend
+from django_copilot.declaration import is_declared
+from django_copilot.exceptions import CopilotError
+from django_copilot.scope import PERMISSION
+
+register = template.Library()
+
+
+@register.simple_tag(takes_context=True)
+def copilot_panel(context: RequestContext) -> SafeString:
+    """Return the panel's link and script for a person who may use it on this page, else nothing.
+
+    Costs no query where the admin has asked for the person's permissions already, as its own pages do.
+    """
+    request = context.get("request")
+    site = _site_of(request) if request is not None else None
+    if site is None or not context.get("has_permission") or context.get("is_popup"):
+        return SafeString("")
+    user = getattr(request, "user", None)
+    if user is None or not user.is_active or not user.has_perm(PERMISSION) or not _has_any(site, request):
+        return SafeString("")
+    try:
+        chat = reverse("admin:django_copilot_chat", current_app=site.name)
+    except NoReverseMatch:
+        return SafeString("")
+    return render_to_string(
+        "django_copilot/panel.html",
+        {
+            "chat": chat,
+            "conversations": reverse("admin:django_copilot_conversation_changelist", current_app=site.name),
+            "root": reverse("admin:index", current_app=site.name),
+            "csrf": get_token(request),
+            "lang": translation.get_language() or "en",
+            "zone": timezone.get_current_timezone_name(),
+            "site": site.name,
+            "label": _label(),
+            "draft": context.get("copilot_draft"),
+        },
+    )
+
+
+def _site_of(request: Any) -> AdminSite | None:
+    """Return the AdminSite whose page this is, from the view that answers."""
+    func = getattr(getattr(request, "resolver_match", None), "func", None)
+    owner = getattr(func, "model_admin", None) or func
+    site = getattr(owner, "admin_site", None)
+    return site if hasattr(site, "_registry") else None
+
+
+def _has_any(site: AdminSite, request: Any) -> bool:
+    """Tell whether the person could see or add anything declared; stops at the first."""
+    for model_admin in site._registry.values():
+        if is_declared(model_admin) and (
+            model_admin.has_view_or_change_permission(request) or model_admin.has_add_permission(request)
+        ):
+            return True
+    return False
+
+
+def _label() -> str:
+    """Return what the backend wants people to know of it. One that can't be made has nothing to say."""
+    try:
+        return str(get_backend().label)
+    except CopilotError:
+        return ""

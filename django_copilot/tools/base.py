@@ -1,0 +1,63 @@
+"""What running a tool can end in. A closed union: whoever matches on it uses ``assert_never``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ..rows import Query, Rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadDone:
+    """A read tool gave rows."""
+
+    content: dict[str, Any]
+    query: Query
+    rows: Rows
+    sent_rows: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """More entities whose tools the next round may use, by name."""
+
+    content: dict[str, Any]
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proposed:
+    """A page to open in the browser, for the person to act on. Nothing was run."""
+
+    kind: Literal["form", "delete"]
+    entity: str  # name in tools
+    label: str  # "app_label.modelname"
+    record_id: str  # as the model knows it; "" for a new record
+    object_pk: str  # canonical text of the key; "" for a new record
+    path: str
+    prefill: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[str, Any] = field(default_factory=dict)
+    base: Mapping[str, Any] = field(default_factory=dict)
+    dropped: tuple[str, ...] = ()  # labels for the person
+    reply: str = ""  # the server's fixed text, in the person's language
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """A question to the person, which ends the turn."""
+
+    text: str
+    kind: Literal["text", "single", "multiple"]
+    options: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failed:
+    """A call that was not run. ``content`` tells the model why."""
+
+    content: dict[str, Any]
+
+
+Outcome = ReadDone | Found | Proposed | Asked | Failed

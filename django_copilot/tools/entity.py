@@ -1,0 +1,196 @@
+"""The bodies of the built-in tools. Only ``gate.py`` may call them.
+
+Each gets an entity of this person and arguments whose shape was checked; it checks names and values, reads
+through ``rows`` and ``prefill`` and returns an outcome. None of them writes to a record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import models
+from django.utils.text import capfirst
+from django.utils.translation import gettext as _
+
+from ..access import Access, EntityAccess, related_rows
+from ..declaration import admin_of
+from ..exceptions import CallError, Refused
+from ..identity import key_text
+from ..prefill import display, field_label, fill_from_tool, open_form, snapshot
+from ..rows import DEFAULT_LIMIT, MAX_LIMIT, Query, run_query, run_record
+from .base import Asked, Found, Proposed, ReadDone
+from .ranking import find
+from .schema import specs_for
+
+DEPENDENT_LIMIT = 1_000
+
+
+def query(entity: EntityAccess, args: Mapping[str, Any]) -> ReadDone:
+    """Read rows of the entity."""
+    asked = args.get("limit", DEFAULT_LIMIT)
+    if asked < 1:
+        raise CallError(
+            "invalid_value", f"limit: expected a whole number from 1 to {MAX_LIMIT}.", field="limit"
+        )
+    checked = Query(
+        entity=entity.entity.label,
+        fields=tuple(args.get("fields", ())),
+        filters=args.get("filters", {}),
+        limit=min(asked, MAX_LIMIT),
+    )
+    rows = run_query(entity, checked)
+    content, sent = rows.for_model()
+    if asked > MAX_LIMIT:
+        content["note"] = f"limit was cut to {MAX_LIMIT}."
+    return ReadDone(content=content, query=checked, rows=rows, sent_rows=sent)
+
+
+def open_entity_form(entity: EntityAccess, args: Mapping[str, Any]) -> Proposed:
+    """Check values for the add form, or for the change form of a record, and propose to open it."""
+    given = args.get("fields", {})
+    if "id" in args:
+        obj = entity.find(args["id"])
+        with entity.at("change", obj):
+            if not entity.may_change(obj):
+                raise Refused("not_allowed", "This person may not change that record.")
+            return _propose_form(entity, obj, given)
+    with entity.at("add"):
+        if not entity.can_add:
+            raise Refused("not_allowed", "This person may not add records of this kind.")
+        return _propose_form(entity, None, given)
+
+
+def _propose_form(entity: EntityAccess, obj: Any, given: Mapping[str, Any]) -> Proposed:
+    filled = fill_from_tool(entity, obj, given)
+    model = entity.model
+    name = str(model._meta.verbose_name)
+    base: dict[str, Any] = {}
+    if obj is None:
+        record_id, reply = (
+            "",
+            _("I filled in the form for a new %(name)s. Nothing is saved until you save it.")
+            % {"name": name},
+        )
+    else:
+        record_id = entity.ids([obj.pk])[obj.pk]
+        base = snapshot(entity.model_admin, entity.request, obj, open_form(entity, obj).fields)
+        reply = _("I opened the form of %(name)s %(id)s. Nothing is saved until you save it.") % {
+            "name": name,
+            "id": record_id,
+        }
+    dropped = tuple(field_label(model, each) for each in filled.dropped)
+    if dropped:
+        reply += " " + _("Not filled in: %(names)s.") % {"names": ", ".join(dropped)}
+    return Proposed(
+        kind="form",
+        entity=entity.name,
+        label=entity.entity.label,
+        record_id=record_id,
+        object_pk=key_text(model, obj.pk) if obj is not None else "",
+        path=entity.page_url("change" if obj is not None else "add", obj),
+        prefill=filled.stored,
+        values=filled.stored,
+        base=base,
+        dropped=dropped,
+        reply=reply,
+    )
+
+
+def confirm_delete(entity: EntityAccess, args: Mapping[str, Any]) -> Proposed:
+    """Propose to open the admin's delete page of a record."""
+    obj = entity.find(args["id"])
+    with entity.at("delete", obj):
+        if not entity.may_delete(obj):
+            raise Refused("not_allowed", "This person may not delete that record.")
+        record_id = entity.ids([obj.pk])[obj.pk]
+        reply = _(
+            "This is the delete page of %(name)s %(id)s. Nothing is deleted until you confirm it there."
+        ) % {
+            "name": str(entity.model._meta.verbose_name),
+            "id": record_id,
+        }
+        dependents = _dependents(entity, obj)
+        if dependents:
+            reply += " " + _("Other records depend on it: %(counts)s.") % {"counts": ", ".join(dependents)}
+        return Proposed(
+            kind="delete",
+            entity=entity.name,
+            label=entity.entity.label,
+            record_id=record_id,
+            object_pk=key_text(entity.model, obj.pk),
+            path=entity.page_url("delete", obj),
+            prefill=run_record(entity, obj),
+            reply=reply,
+        )
+
+
+def _dependents(entity: EntityAccess, obj: Any) -> list[str]:
+    """Return counts of records that point at this one, of kinds and rows that the person may see."""
+    counts = []
+    for relation in entity.model._meta.related_objects:
+        related = relation.related_model
+        if relation.many_to_many or admin_of(entity.access.site, related) is None:
+            continue
+        rows = related_rows(entity.access, related)
+        if rows is None or not rows.may_view():
+            continue
+        pointing = (
+            rows.queryset().order_by().filter(models.Q((relation.field.name, obj)))[: DEPENDENT_LIMIT + 1]
+        )
+        number = sum(1 for each in pointing if rows.may_view(each))
+        if number:
+            name = _counted(related, number)
+            counts.append(f"{DEPENDENT_LIMIT}+ {name}" if number > DEPENDENT_LIMIT else f"{number} {name}")
+    return counts
+
+
+def _counted(model: type[models.Model], number: int) -> str:
+    """Return a model's name for a number of records."""
+    return str(model._meta.verbose_name if number == 1 else model._meta.verbose_name_plural)
+
+
+def preview_record(entity: EntityAccess, obj: Any) -> list[dict[str, str]]:
+    """Return label and text of each readable field of a record, for a person's own page."""
+    fields = []
+    for name, value in run_record(entity, obj).items():
+        field = entity.model._meta.get_field(name)
+        if isinstance(value, dict) and set(value) <= {"id", "label"} and field.remote_field is not None:
+            text = value.get("label", value["id"])
+        elif isinstance(value, list) and field.remote_field is not None:
+            text = ", ".join(each.get("label", each["id"]) for each in value)
+        else:
+            text = display(field, field.value_from_object(obj))  # type: ignore[union-attr]
+        fields.append({"label": str(capfirst(field.verbose_name)), "value": text})  # type: ignore[union-attr]
+    return fields
+
+
+def ask_user(args: Mapping[str, Any]) -> Asked:
+    """Ask the person a question."""
+    text, kind = args["text"].strip(), args.get("kind", "text")
+    options = tuple(dict.fromkeys(each.strip()[:200] for each in args.get("options", ()) if each.strip()))
+    if not text:
+        raise CallError("invalid_value", "text: a question is needed.", field="text")
+    if kind != "text" and not 1 < len(options) <= 20:
+        raise CallError(
+            "invalid_value", "options: two to twenty different answers are needed.", field="options"
+        )
+    return Asked(text=text[:2_000], kind=kind, options=options if kind != "text" else ())
+
+
+def find_entities(access: Access, args: Mapping[str, Any]) -> Found:
+    """Find entities that this person can use by words."""
+    found = find(access, args["words"])
+    return Found(
+        content={
+            "entities": [
+                {
+                    "entity": each.name,
+                    "label": str(each.model._meta.verbose_name_plural),
+                    "tools": [spec.name for spec in specs_for(each)],
+                }
+                for each in found
+            ]
+        },
+        names=tuple(each.name for each in found),
+    )

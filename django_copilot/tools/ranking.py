@@ -1,0 +1,93 @@
+"""Which entities' tools are sent with a request, when there are more than fit.
+
+Names are compared first, which costs no rights and no form class; rights are then asked in that order until
+enough entities are found. Words are compared by their beginnings, so that endings of a language with cases
+do not matter.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection, Sequence
+
+from ..access import Access, EntityAccess
+from ..conf import get_settings
+
+_WORD = re.compile(r"[^\W_]+")
+FOUND_LIMIT = 5
+
+
+def _fold(text: str) -> list[str]:
+    plain = unicodedata.normalize("NFKD", text.casefold())
+    return _WORD.findall("".join(c for c in plain if not unicodedata.combining(c)).replace("ł", "l"))
+
+
+def _alike(word: str, other: str) -> float:
+    """Return how well two words agree: 1 the same, less for a shared beginning, 0 for none."""
+    if word == other:
+        return 1.0
+    shared = 0
+    for a, b in zip(word, other, strict=False):
+        if a != b:
+            break
+        shared += 1
+    longest = max(len(word), len(other))
+    return shared / longest if shared >= 3 and shared >= 0.6 * longest - 0.5 else 0.0
+
+
+def _score(entity: EntityAccess, words: Sequence[str]) -> float:
+    meta = entity.model._meta
+    names = {
+        *_fold(entity.name),
+        *_fold(str(meta.verbose_name)),
+        *_fold(str(meta.verbose_name_plural)),
+    }
+    return sum(max((_alike(word, name) for name in names), default=0.0) for word in words)
+
+
+def choose(
+    access: Access, message: str, *, page: str = "", recent: Collection[str] = ()
+) -> list[EntityAccess]:
+    """Return the entities whose tools are offered, at most MAX_ENTITIES, in the site's own order.
+
+    ``page`` is the entity of the page the person is on; ``recent`` are labels that the conversation spoke of.
+    """
+    most = get_settings().MAX_ENTITIES
+    candidates = list(access.all())
+    if len(candidates) > most:
+        words = _fold(message)[:200]
+        scores = {
+            each.name: (each.name == page) * 1.5 + (each.entity.label in recent) * 0.75 + _score(each, words)
+            for each in candidates
+        }
+        candidates.sort(key=lambda each: -scores[each.name])
+    chosen = []
+    for each in candidates:
+        if each.is_usable:
+            chosen.append(each)
+            if len(chosen) == most:
+                break
+    names = {each.name for each in chosen}
+    return [each for each in access.all() if each.name in names]
+
+
+def has_more(access: Access, chosen: Sequence[EntityAccess]) -> bool:
+    """Tell whether there may be usable entities besides the chosen ones."""
+    names = {each.name for each in chosen}
+    return len(chosen) >= get_settings().MAX_ENTITIES and any(
+        each.is_usable for each in access.all() if each.name not in names
+    )
+
+
+def find(access: Access, text: str) -> list[EntityAccess]:
+    """Return usable entities whose names agree with the words, best first."""
+    words = _fold(text)[:50]
+    scored = sorted(((_score(each, words), each) for each in access.all()), key=lambda pair: -pair[0])
+    found: list[EntityAccess] = []
+    for score, each in scored:
+        if score <= 0 or len(found) == FOUND_LIMIT:
+            break
+        if each.is_usable:
+            found.append(each)
+    return found

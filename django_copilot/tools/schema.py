@@ -1,0 +1,154 @@
+"""What a model is told of the tools: names, descriptions and JSON schemas for one person.
+
+Schemas hold the fields that this person may read or fill in, never more. The texts are English product
+text: they are for a model, and golden-tested.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import models
+
+from ..access import Access, EntityAccess
+from ..backends.base import ToolSpec
+from ..declaration import admin_of, entity_for, model_field
+from ..exceptions import CallError
+from ..rows import DEFAULT_LIMIT, MAX_LIMIT
+from ..values import field_schema
+
+ASK_USER = ToolSpec(
+    name="ask_user",
+    kind="question",
+    description="Ask the person one question when something required is missing. Ends your answer.",
+    parameters={
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["text"],
+        "properties": {
+            "text": {"type": "string"},
+            "kind": {"type": "string", "enum": ["text", "single", "multiple"]},
+            "options": {"type": "array", "items": {"type": "string"}},
+        },
+    },
+)
+
+FIND_ENTITIES = ToolSpec(
+    name="find_entities",
+    kind="find",
+    description="Find kinds of records by words. Their tools can be used from the next step on.",
+    parameters={
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["words"],
+        "properties": {"words": {"type": "string"}},
+    },
+)
+
+
+def tool_names(name: str) -> dict[str, str]:
+    """Return the names of an entity's tools by kind."""
+    return {"query": f"query_{name}", "form": f"open_{name}_form", "delete": f"confirm_delete_{name}"}
+
+
+def specs_for(entity: EntityAccess) -> list[ToolSpec]:
+    """Return the tools of one entity that this person could use. None when a project's hook fails."""
+    names = tool_names(entity.name)
+    builders = {"query": _query, "form": _form, "delete": _delete}
+    specs = []
+    for kind, build in builders.items():
+        try:
+            made = build(entity)
+        except CallError:
+            continue
+        if made is not None:
+            description, parameters = made
+            specs.append(
+                ToolSpec(
+                    name=names[kind],
+                    kind=kind,  # type: ignore[arg-type]
+                    description=description,
+                    parameters={"type": "object", "additionalProperties": False, **parameters},
+                    model=entity.model._meta.label,
+                )
+            )
+    return specs
+
+
+def _query(entity: EntityAccess) -> tuple[str, dict[str, Any]] | None:
+    readable = entity.readable() if entity.can_view else ()
+    if not readable:
+        return None
+    filters: dict[str, Any] = {"id": {"type": "string"}}
+    for name in readable:
+        schema = _value_schema(entity.access, entity.model, name)
+        if schema is not None:
+            filters[name] = schema
+    plural = entity.model._meta.verbose_name_plural
+    return (
+        f"Read {plural}, in the admin's own order.",
+        {
+            "properties": {
+                "fields": {"type": "array", "items": {"enum": list(readable)}},
+                "filters": {"type": "object", "additionalProperties": False, "properties": filters},
+                "limit": {
+                    "type": "integer",
+                    "description": f"{DEFAULT_LIMIT} if omitted, at most {MAX_LIMIT}",
+                },
+            }
+        },
+    )
+
+
+def _form(entity: EntityAccess) -> tuple[str, dict[str, Any]] | None:
+    adding = entity.fillable(change=False)
+    changing = entity.fillable(change=True) if entity.can_view else ()
+    names = tuple(dict.fromkeys((*adding, *changing)))
+    if not names:
+        return None
+    fields = {name: _value_schema(entity.access, entity.model, name, writing=True) or {} for name in names}
+    one = entity.model._meta.verbose_name
+    if adding and changing:
+        description = (
+            f"Open the form of a {one}, filled in: that record's with id, a new one without. Saves nothing."
+        )
+    elif adding:
+        description = f"Open the form for a new {one}, filled in. Saves nothing."
+    else:
+        description = f"Open the form of an existing {one}, filled in. Saves nothing."
+    parameters: dict[str, Any] = {
+        "properties": {
+            **({"id": {"type": "string"}} if changing else {}),
+            "fields": {"type": "object", "additionalProperties": False, "properties": fields},
+        }
+    }
+    if not adding:
+        parameters["required"] = ["id"]
+    return description, parameters
+
+
+def _delete(entity: EntityAccess) -> tuple[str, dict[str, Any]] | None:
+    if not (entity.can_view and entity.can_delete):
+        return None
+    return (
+        f"Open the page that asks the person whether to delete a {entity.model._meta.verbose_name}.",
+        {"required": ["id"], "properties": {"id": {"type": "string"}}},
+    )
+
+
+def _value_schema(access: Access, model: Any, name: str, *, writing: bool = False) -> dict[str, Any] | None:
+    field = model_field(model, name)
+    if field is None:
+        return {"type": "string"}
+    if not writing and isinstance(field, models.FileField | models.JSONField):
+        return None
+    if field.remote_field is not None:
+        related = field.remote_field.model
+        entity = entity_for(access.site, related)
+        of = entity.name if entity is not None else str(related._meta.verbose_name)
+        if writing and admin_of(access.site, related) is None:
+            return None
+        if field.many_to_many and writing:
+            return {"type": "array", "items": {"type": "string"}, "description": f"ids of {of}"}
+        return {"type": "string", "description": f"id of {of}"}
+    return field_schema(field)

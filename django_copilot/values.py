@@ -1,0 +1,253 @@
+"""Values between JSON and Django: strict on the way in, canonical on the way out.
+
+Nothing is coerced: a number is no text, "false" is no boolean, a label is no choice. What a field would
+accept by luck today is refused here with a reason that the model can mend.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import json
+import math
+import re
+import uuid
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.db import models
+from django.utils import timezone
+from django.utils.dateparse import parse_date, parse_datetime, parse_duration, parse_time
+
+from .exceptions import CallError
+
+_DECIMAL = re.compile(r"-?[0-9]{1,60}(\.[0-9]{1,60})?")
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
+_ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+
+FILLABLE = (
+    models.CharField,
+    models.TextField,
+    models.BooleanField,
+    models.IntegerField,
+    models.DecimalField,
+    models.FloatField,
+    models.DateField,
+    models.TimeField,
+    models.DurationField,
+    models.UUIDField,
+    models.JSONField,
+    models.GenericIPAddressField,
+)
+
+
+def wrong_value(name: str, why: str) -> CallError:
+    """Return the error for a value that the field would not take."""
+    return CallError("invalid_value", f"{name}: {why}", field=name)
+
+
+def clean_text(text: str) -> str:
+    """Return text that every database and encoder takes: no NUL, no lone surrogates."""
+    return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode("utf-8")
+
+
+def is_clean(value: Any) -> bool:
+    """Tell whether a JSON value holds no NUL, no lone surrogate and no number that is not finite."""
+    if isinstance(value, str):
+        return clean_text(value) == value
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, dict):
+        return all(is_clean(key) and is_clean(each) for key, each in value.items())
+    if isinstance(value, list):
+        return all(is_clean(each) for each in value)
+    return True
+
+
+def has_choices(field: Any) -> bool:
+    """Tell whether a model field has a closed list of raw values."""
+    return bool(getattr(field, "flatchoices", None))
+
+
+def json_to_python(field: Any, name: str, given: Any) -> Any:
+    """Return the Python value of a model's JSON value for a field that is no relation. Raises CallError.
+
+    ``None`` is returned as it is: whether a field may be empty is its form field's or the filter's business.
+    """
+    if not is_clean(given):
+        raise wrong_value(name, "it holds characters or numbers that can't be stored.")
+    if given is None:
+        return None
+    match field:
+        case models.JSONField():
+            return given
+        case models.BooleanField():
+            if not isinstance(given, bool):
+                raise wrong_value(name, "expected true or false.")
+            return given
+        case models.IntegerField():
+            if isinstance(given, str) and _INTEGER.fullmatch(given):
+                given = int(given)
+            if isinstance(given, bool) or not isinstance(given, int) or not -(2**63) <= given < 2**63:
+                raise wrong_value(name, "expected a whole number.")
+            return given
+        case models.DecimalField():
+            return _decimal(name, given)
+        case models.FloatField():
+            return float(_decimal(name, given))
+    if not isinstance(given, str):
+        raise wrong_value(name, "expected text.")
+    parsed: Any
+    try:
+        match field:
+            case models.DateTimeField():
+                parsed = parse_datetime(given)
+                if parsed is None and _ISO_DATE.fullmatch(given) and (day := parse_date(given)):
+                    parsed = datetime.datetime.combine(day, datetime.time())
+                if parsed is None:
+                    raise wrong_value(name, "expected a date and time like 2026-12-31T18:30:00.")
+                return _in_time_zone(name, parsed)
+            case models.DateField():
+                parsed = parse_date(given) if _ISO_DATE.fullmatch(given) else None
+                return _or_wrong(name, parsed, "expected a date like 2026-12-31.")
+            case models.TimeField():
+                return _or_wrong(name, parse_time(given), "expected a time like 18:30:00.")
+            case models.DurationField():
+                return _or_wrong(name, parse_duration(given), "expected a duration like 3 04:30:00.")
+            case models.UUIDField():
+                parsed = uuid.UUID(given)
+                return _or_wrong(name, parsed if str(parsed) == given.lower() else None, "expected a UUID.")
+    except (ValueError, OverflowError):
+        raise wrong_value(name, "that is not a valid value.") from None
+    if has_choices(field) and given not in {str(raw) for raw, _ in field.flatchoices}:
+        allowed = ", ".join(repr(str(raw)) for raw, _ in field.flatchoices if raw not in (None, ""))
+        raise wrong_value(name, f"expected one of {allowed[:500]}.")
+    return given
+
+
+def _or_wrong(name: str, parsed: Any, why: str) -> Any:
+    if parsed is None:
+        raise wrong_value(name, why)
+    return parsed
+
+
+def _decimal(name: str, given: Any) -> decimal.Decimal:
+    if isinstance(given, bool) or not isinstance(given, str | int | float):
+        raise wrong_value(name, "expected a number.")
+    text = repr(given) if isinstance(given, float) else str(given)
+    if not _DECIMAL.fullmatch(text):
+        raise wrong_value(name, "expected a plain number like 1234.50, without separators or units.")
+    return decimal.Decimal(text)
+
+
+def _in_time_zone(name: str, value: datetime.datetime) -> datetime.datetime:
+    if timezone.is_naive(value):
+        current = timezone.get_current_timezone()
+        made = timezone.make_aware(value, current)
+        if timezone.make_naive(made, current) != value:
+            raise wrong_value(name, "that time does not exist on that day in this time zone.")
+        return made
+    return value
+
+
+def to_json(value: Any) -> Any:
+    """Return the canonical JSON of a stored value: numbers with a scale and points in time as text."""
+    match value:
+        case None | bool() | int() | str():
+            return value if not isinstance(value, str) else clean_text(value)
+        case float():
+            return value if math.isfinite(value) else str(value)
+        case decimal.Decimal():
+            return format(value, "f") if value.is_finite() else str(value)
+        case datetime.datetime():
+            return (timezone.localtime(value) if timezone.is_aware(value) else value).isoformat()
+        case datetime.date() | datetime.time():
+            return value.isoformat()
+        case dict():
+            return {clean_text(str(key)): to_json(each) for key, each in value.items()}
+        case list() | tuple():
+            return [to_json(each) for each in value]
+        case models.Model():
+            return to_json(value.pk)
+        case _:
+            return clean_text(str(value))
+
+
+def widget_data(field: forms.Field, value: Any) -> Any:
+    """Return a typed value in the shape that the form field's ``clean`` expects."""
+    if isinstance(field, forms.ModelMultipleChoiceField):
+        return [field.prepare_value(each) for each in value or ()]
+    if isinstance(field, forms.ModelChoiceField):
+        return field.prepare_value(value)
+    if isinstance(field, forms.MultiValueField):
+        return field.widget.decompress(value)  # type: ignore[attr-defined]
+    if isinstance(field, forms.JSONField):
+        return json.dumps(value, cls=field.encoder) if value is not None else ""
+    if isinstance(field, forms.NullBooleanField | forms.BooleanField):
+        return value
+    if isinstance(value, bool | int | float) and isinstance(field, forms.ChoiceField):
+        return str(value)
+    return value
+
+
+def run_field_checks(field: forms.Field, name: str, value: Any) -> None:
+    """Run the form field's own ``clean`` on a typed value. Raises CallError with the field's reason."""
+    try:
+        field.clean(widget_data(field, value))
+    except ValidationError as error:
+        raise wrong_value(name, clean_text(" ".join(error.messages))[:300]) from None
+
+
+def field_schema(field: Any, form_field: forms.Field | None = None) -> dict[str, Any]:
+    """Return the JSON schema of a field's value that is no relation."""
+    if has_choices(field):
+        raws = [raw for raw, _ in field.flatchoices if raw not in (None, "")]
+        whole = isinstance(field, models.IntegerField)
+        if len(raws) <= 40:
+            return {
+                "type": "integer" if whole else "string",
+                "enum": raws if whole else [str(r) for r in raws],
+            }
+    match field:
+        case models.JSONField():
+            return {"description": "any JSON"}
+        case models.BooleanField():
+            return {"type": "boolean"}
+        case models.IntegerField():
+            return {"type": "integer"}
+        case models.DecimalField() | models.FloatField():
+            return {"type": "string", "description": "decimal, as 1234.50"}
+        case models.DateTimeField():
+            return {"type": "string", "format": "date-time"}
+        case models.DateField():
+            return {"type": "string", "format": "date"}
+        case models.TimeField():
+            return {"type": "string", "format": "time"}
+        case _:
+            return {"type": "string"}
+
+
+def column_type(field: Any) -> str:
+    """Return how a person's table should draw a field."""
+    if has_choices(field):
+        return "choice"
+    match field:
+        case models.ManyToManyField():
+            return "relations"
+        case models.ForeignKey():
+            return "relation"
+        case models.JSONField():
+            return "json"
+        case models.BooleanField():
+            return "boolean"
+        case models.IntegerField() | models.DecimalField() | models.FloatField():
+            return "number"
+        case models.DateTimeField():
+            return "datetime"
+        case models.DateField():
+            return "date"
+        case models.TimeField():
+            return "time"
+        case _:
+            return "text"
