@@ -125,6 +125,8 @@ def _command(
     if intent == "query":
         read_conditions(loose, entity, fields, draft, context.source)
     elif intent == "delete":
+        # "All" and "the last one" name no record: she is asked which, for there is no deleting of many.
+        loose = [token for token in loose if token.folded not in ALL]
         draft.unread += [] if is_empty(loose) else loose
     else:
         named = intent == "create" or (verb is not None and tokens[verb].folded in RENAME)
@@ -179,8 +181,8 @@ def _marks(
         if not kept or _begins(rest, start) or intent == "query" or not commas:
             kept.append((start, length, field))
         elif is_typed(field):  # in the middle of a text: only if a value of that type follows
-            value = value_tokens(rest[start + length : end], intent=intent, last=-1)
-            if value and not isinstance(read_value(field, value, context).value, Unreadable):
+            said = value_tokens(rest[start + length : end], intent=intent, last=-1)
+            if said and not isinstance(read_value(field, said, context).value, Unreadable):
                 kept.append((start, length, field))
     marks = []
     for n, (start, length, field) in enumerate(kept):
@@ -230,7 +232,7 @@ def _read_loose(
     loose: Sequence[Token], fields: Sequence[Field], draft: Draft, *, named: bool, source: str
 ) -> None:
     """Read what stands before the first field: the name of a new record, or a choice to change to."""
-    value = value_tokens(loose, intent="change", last=-1)
+    value: Sequence[Token] = value_tokens(loose, intent="change", last=-1)
     while value and value[0].kind != "quoted" and (is_empty(value[:1]) or value[0].folded in NAMING):
         value = value[1:]
     if is_empty(value):

@@ -10,7 +10,7 @@ from .command import Target
 from .lexicon import Entity, Field, field_at
 from .tokens import Token, written
 from .values import choice_at, is_empty, value_tokens
-from .words import BEFORE_MARKS, CHANGES_TO, CONDITION, ID_MARKS, NAMING, Intent
+from .words import BEFORE_MARKS, CHANGES_TO, CONDITION, ID_MARKS, LIMIT, NAMING, Intent
 
 _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|[0-9a-f]{32}")
 _ENDS = ",;:.?!"
@@ -34,14 +34,21 @@ def read_target(
 ) -> Found:
     """Return which record the words from ``first`` on mean."""
     at, named, by_id = _lead(intent, tokens, first, fields)
+    field: tuple[Field, int] | None = None
+    if at < len(tokens) and intent in ("change", "delete"):
+        field = _by_field(intent, tokens, at, entity)
+        if field is not None:
+            at, named = at + field[1], True
     if at >= len(tokens) or (at > first and not named and tokens[at - 1].text != ":"):
         return Found()
     token, used = tokens[at], range(first, at + 1)
-    if token.kind == "number" and token.text.isdecimal():
+    if intent == "query" and token.folded in LIMIT:
+        return Found()
+    if field is None and token.kind == "number" and token.text.isdecimal():
         return Found(target=Target(id=token.text), used=used)
     if token.kind == "word" and _UUID.fullmatch(token.folded):
         return Found(target=Target(id=token.text), used=used)
-    columns = tuple(field.name for field in entity.name_fields())
+    columns = (field[0].name,) if field else tuple(one.name for one in entity.name_fields())
     if token.kind == "quoted" and token.text:
         by_name = Target(text=token.text, fields=columns)
         return Found(target=Target(id=token.text) if by_id else by_name, used=used)
@@ -85,6 +92,15 @@ def _lead(
             break
         at += 1
     return at, named, by_id
+
+
+def _by_field(intent: Intent, tokens: Sequence[Token], at: int, entity: Entity) -> tuple[Field, int] | None:
+    """Return the field that a record is named by ("with e-mail X"), and the length of the words for it."""
+    joined = tokens[at].folded in BEFORE_MARKS
+    if not joined and intent == "change":
+        return None  # "customer city to X": that field is to be changed
+    found = field_at(tokens, at + joined, entity.name_fields())
+    return None if found is None else (found[0], found[1] + joined)
 
 
 def _is_name(token: Token) -> bool:

@@ -78,7 +78,7 @@ PLAIN: Mapping[Language, Words] = {
     ),
 }
 LATEST = Words(
-    "latest last newest recent recently new first most ostatni* najnowsz* nowy nowa nowe nowych najświeższ* "
+    "top latest last newest recent recently new first most ostatni* najnowsz* nowy nowa nowe nowych najświeższ* "
     "последн* новейш* новые новых новый новую недавн*"
 )
 ALL = Words("all every any wszystk* każd* все всех каждый")
@@ -98,7 +98,7 @@ RENAME = Words("rename")
 ID_MARKS = Words("id # № no nr numer number номер ид identyfikator*")
 NAMING = Words("called named name title nazwie nazwa nazwany nazwana tytule названием именем назван*")
 BEFORE_MARKS = Words("with of o z ze pod с со под")
-LIMIT = Words("limit top")
+LIMIT = Words("limit")
 
 YES = Words("yes true on y tak prawda да истина верно 1")
 NO = Words("no false off n not nie fałsz нет ложь неверно 0")
