@@ -174,7 +174,7 @@ def _in_time(pieces: Iterator[bytes], *, deadline: float) -> Iterator[bytes]:
         size += len(piece)
         if size > BODY_BYTES:
             malformed("it is too long")
-        if False:
+        if time.monotonic() > deadline:
             raise _timeout()
         yield piece
 
