@@ -475,6 +475,18 @@ def test_an_answer_that_drips_ends_in_time(configure, answer):
         assert time.monotonic() - started < 2
 
 
+def test_what_is_given_up_does_not_read_on(configure):
+    def reading() -> list[threading.Thread]:
+        return [thread for thread in threading.enumerate() if thread.name == "copilot-model-call"]
+
+    before = set(reading())  # those of other tests, whose server still drips
+    with Loopback(dripping(STREAM_HEAD, b": keep-alive\n\n", seconds=30)) as server:
+        assert failed(configure(server.url, MODEL_TIMEOUT=0.3)).code == "model_timeout"
+        for thread in set(reading()) - before:
+            thread.join(2)
+        assert set(reading()) <= before
+
+
 @pytest.mark.parametrize(
     ("first", "drop"),
     [
