@@ -136,6 +136,14 @@ class RowAccess:
         """Tell whether the person may view or change this record, or any when there is none."""
         return self._may("view_or_change", obj)
 
+    @property
+    def asks_per_row(self) -> bool:
+        """Tell whether the project decides on single records, so that more rows are read than shown."""
+        return any(
+            getattr(type(self.model_admin), hook) is not getattr(ModelAdmin, hook)
+            for hook in ("has_view_permission", "has_change_permission", "has_view_or_change_permission")
+        )
+
     def queryset(self) -> models.QuerySet[Any]:
         """Return the person's rows, with the related records that checks per row need. Raises Refused."""
         qs = ask_hook(
@@ -372,7 +380,13 @@ class EntityAccess(RowAccess):
 
     def find(self, given: Any) -> Any:
         """Return the record of an id from the model. Raises CallError: the same for every hidden reason."""
-        pk = self.key(given)
+        return self._record(self.key(given))
+
+    def record(self, text: str) -> Any:
+        """Return the record of a key's canonical text, as addresses and plans hold it. Raises CallError."""
+        return self._record(parse_key(self.model, text))
+
+    def _record(self, pk: Any) -> Any:
         found = {obj.pk: obj for obj in self.queryset().order_by().filter(models.Q(("pk", pk)))[:2]}
         for obj in found.values():
             if self.may_view(obj):

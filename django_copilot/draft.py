@@ -29,7 +29,7 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
 from . import plans
-from .access import Access, EntityAccess
+from .access import Access
 from .contrib.simple_history import note_plan, who_changed
 from .declaration import PRIVILEGES, model_field
 from .exceptions import CallError, CopilotError, ScopeUnavailable
@@ -170,17 +170,9 @@ class Draft:
             entity = access.of_model(self.model_admin.model)
             if entity is None:
                 raise CallError("not_found", "This is no entity that the person can use.")
-            obj = self._find(entity)
+            obj = entity.record(self.object_pk) if self.object_pk else None
             with entity.at("change" if obj is not None else "add", obj):
                 return fill_from_store(entity, obj, values, without=without)
-
-    def _find(self, entity: EntityAccess) -> Any:
-        if not self.object_pk:
-            return None
-        for obj in entity.queryset().order_by().filter(pk=self.object_pk)[:2]:
-            if entity.may_view(obj):
-                return obj
-        raise CallError("not_found", "no such record")
 
     def is_for(self, model_admin: Any, obj: Any) -> bool:
         """Tell whether a form of this ModelAdmin for this record is the draft's."""

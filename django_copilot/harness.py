@@ -7,7 +7,6 @@ from typing import Any
 from django.contrib import messages
 from django.contrib.admin import AdminSite
 from django.contrib.admin.utils import unquote
-from django.core.exceptions import ValidationError
 from django.db import router, transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
@@ -162,15 +161,15 @@ class HarnessMixin(Declaration):
                 entity = access.of_model(self.model)  # type: ignore[attr-defined]
                 if entity is None or not entity.can_view:
                     return None
-                found = entity.queryset().order_by().filter(pk=unquote(object_id))[:2]
-                for obj in found:
-                    with entity.at("delete", obj):
-                        if entity.may_view(obj):
-                            fields = preview_record(entity, obj)
-                            return {"title": _("About this record"), "fields": fields, "proposed": proposed}
-        except (CopilotError, ValidationError, ValueError, TypeError):
-            return None
-        return None
+                obj = entity.record(unquote(object_id))
+                with entity.at("delete", obj):
+                    return {
+                        "title": _("About this record"),
+                        "fields": preview_record(entity, obj),
+                        "proposed": proposed,
+                    }
+        except CopilotError:
+            return None  # the admin answers as it always does
 
     def response_delete(self, request: HttpRequest, obj_display: str, obj_id: Any) -> HttpResponse:
         """Answer as the admin does, and close the person's open plans to delete this record."""

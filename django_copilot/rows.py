@@ -192,7 +192,8 @@ def _scan(
     base = entity.queryset().filter(condition)
     ordered = base.order_by(*_ordering(entity, base))
     found: dict[Any, tuple[Any, tuple[str, ...]]] = {}
-    offset, step, most = 0, limit + 1, get_settings().SCAN_ROWS
+    offset, most = 0, get_settings().SCAN_ROWS
+    step = (limit + 1) * (2 if entity.asks_per_row else 1)
     while offset < most:
         page = list(ordered[offset : offset + step])
         for obj in page:

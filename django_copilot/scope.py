@@ -167,10 +167,11 @@ def load_person(user_pk: Any) -> Any:
 
 
 @contextmanager
-def enter_scope(scope: Scope, user_pk: Any) -> Iterator[ScopedRequest]:
+def enter_scope(scope: Scope, user_pk: Any, *, just_loaded: Any = None) -> Iterator[ScopedRequest]:
     """Enter a stored scope and give the request to work with, for a freshly loaded person.
 
-    Raises ScopeUnavailable when it can't be entered: nothing may be done then.
+    ``just_loaded`` is the person as the request under way has loaded her, where nothing was waited for
+    since. Raises ScopeUnavailable when the scope can't be entered: nothing may be done then.
     """
     _capture, enter = _own_scope()
     if scope.keys and enter is None:
@@ -186,7 +187,7 @@ def enter_scope(scope: Scope, user_pk: Any) -> Iterator[ScopedRequest]:
                 raise ScopeUnavailable(
                     f"COPILOT['SCOPE'] could not enter {dict(scope.keys)!r}: {error!r}."
                 ) from error
-        request.user = load_person(user_pk)
+        request.user = just_loaded if just_loaded is not None else load_person(user_pk)
         yield request
 
 

@@ -192,7 +192,7 @@ def scope_of(request: HttpRequest, site: AdminSite) -> Scope:
 def can_use_anything(site: AdminSite, scope: Scope, user: Any) -> bool:
     """Tell whether there is any entity that the person could use. Raises ApiError."""
     try:
-        with enter_scope(scope, user.pk) as request:
+        with enter_scope(scope, user.pk, just_loaded=user) as request:
             return next(Access(site, request).usable(), None) is not None
     except (ScopeUnavailable, ConfigurationError) as error:
         logger.error("A request was refused: %s", error)

@@ -16,7 +16,6 @@ from .. import plans
 from ..access import Access, EntityAccess
 from ..declaration import model_field
 from ..exceptions import CallError, ScopeUnavailable
-from ..identity import parse_key
 from ..models import Plan, PlanKind, PlanState
 from ..prefill import display, field_label, fill_from_store, open_form, snapshot
 from ..scope import enter_scope
@@ -100,14 +99,7 @@ class PlanView(OwnPlan):
 
 def _changes(plan: Plan, entity: EntityAccess) -> tuple[list[dict[str, str]], str]:
     """Return old and new values of the plan's fields as this person's form would show them."""
-    obj = None
-    if plan.object_pk:
-        pk = parse_key(entity.model, plan.object_pk)
-        obj = next(
-            (each for each in entity.queryset().order_by().filter(pk=pk)[:2] if entity.may_view(each)), None
-        )
-        if obj is None:
-            return [], ""
+    obj = entity.record(plan.object_pk) if plan.object_pk else None
     if plan.kind == PlanKind.DELETE:
         return [], str(obj)
     filled = fill_from_store(entity, obj, plan.values)
@@ -145,11 +137,7 @@ class AgainView(OwnPlan):
                 if entity is None:
                     not_here()
                 if plan.object_pk:
-                    pk = parse_key(entity.model, plan.object_pk)
-                    rows = entity.queryset().order_by().filter(pk=pk)[:2]
-                    obj = next((each for each in rows if entity.may_view(each)), None)
-                    if obj is None:
-                        not_here()
+                    obj = entity.record(plan.object_pk)
                     if plan.kind == PlanKind.FORM:
                         base = snapshot(entity.model_admin, scoped, obj, open_form(entity, obj).fields)
         except (CallError, ScopeUnavailable):

@@ -30,7 +30,7 @@ def page_context(site: AdminSite, scope: Scope, user: Any, page: str | None) -> 
     ):
         return None
     try:
-        with enter_scope(scope, user.pk) as request:
+        with enter_scope(scope, user.pk, just_loaded=user) as request:
             entity = Access(site, request).of_model(model_admin.model)
             if entity is None:
                 return None
@@ -38,11 +38,10 @@ def page_context(site: AdminSite, scope: Scope, user: Any, page: str | None) -> 
             object_id = match.kwargs.get("object_id")
             if object_id is not None:
                 try:
-                    key = entity.model._meta.pk.to_python(unquote(object_id))  # type: ignore[union-attr]
-                    told["id"] = entity.ids([key])[key]
-                    entity.find(told["id"])
-                except (CallError, Exception):
-                    told.pop("id", None)
+                    obj = entity.record(unquote(object_id))
+                except CallError:
+                    return told
+                told["id"] = entity.ids([obj.pk])[obj.pk]
             return told
     except ScopeUnavailable:
         return None

@@ -33,7 +33,7 @@ def read_target(
     source: str,
 ) -> Found:
     """Return which record the words from ``first`` on mean."""
-    at, named, by_id = _lead(intent, tokens, first, fields)
+    at, named, by_id = _lead(intent, tokens, first, entity, fields)
     field: tuple[Field, int] | None = None
     if at < len(tokens) and intent in ("change", "delete"):
         field = _by_field(intent, tokens, at, entity)
@@ -72,17 +72,20 @@ def read_target(
 
 
 def _lead(
-    intent: Intent, tokens: Sequence[Token], at: int, fields: Sequence[Field]
+    intent: Intent, tokens: Sequence[Token], at: int, entity: Entity, fields: Sequence[Field]
 ) -> tuple[int, bool, bool]:
     """Skip "with id", "called", "nr"; return where the record is named, and whether such words were there."""
     first, named, by_id = at, False, False
-    usable = {word for field in fields if field.usable for p in field.phrases for word in p.words[:1]}
+    usable, naming = (
+        {word for field in some if field.usable for p in field.phrases for word in p.words[:1]}
+        for some in (fields, entity.name_fields())
+    )
     while at < min(len(tokens), first + 4) and tokens[at].kind in ("word", "mark"):
         folded = tokens[at].folded
         following = tokens[at + 1] if at + 1 < len(tokens) else None
         if intent == "query" and folded in usable:
             break  # "orders with number X" is a condition
-        if folded in ID_MARKS and following is not None and not (folded in usable and _is_name(following)):
+        if folded in ID_MARKS and following is not None and not (folded in naming and _is_name(following)):
             named = by_id = True
         elif folded in NAMING and not (intent == "change" and following and following.folded in CHANGES_TO):
             named = True
@@ -97,7 +100,7 @@ def _lead(
 def _by_field(intent: Intent, tokens: Sequence[Token], at: int, entity: Entity) -> tuple[Field, int] | None:
     """Return the field that a record is named by ("with e-mail X"), and the length of the words for it."""
     joined = tokens[at].folded in BEFORE_MARKS
-    if not joined and intent == "change":
+    if not joined and intent == "change" and tokens[at].folded not in ID_MARKS:
         return None  # "customer city to X": that field is to be changed
     found = field_at(tokens, at + joined, entity.name_fields())
     return None if found is None else (found[0], found[1] + joined)

@@ -60,7 +60,7 @@ export async function makePanel({ host, config, memory, baseline, onClose }) {
     button(gettext("Close"), { icon: "close", on: () => onClose(), class: "copilot-plain" }),
   );
   const label = config.label ? element("p", { class: "copilot-label", text: config.label }) : null;
-  const foot = element("div", { class: "copilot-foot" }, element("div", { class: "copilot-box" }, input, send));
+  const foot = element("div", { class: "copilot-foot" }, input, send);
   const panel = element(
     "aside",
     { class: "copilot-panel", id: "copilot-panel", role: "complementary", "aria-label": gettext("Assistant") },

@@ -16,7 +16,6 @@ export function element(tag, { text = null, on = {}, ...attributes } = {}, ...ch
 }
 
 const ICONS = {
-  chat: "M4 5h16v11H9l-5 4z",
   fresh: "M12 5v14M5 12h14",
   list: "M5 7h14M5 12h14M5 17h9",
   close: "M6 6l12 12M18 6L6 18",
@@ -57,7 +56,7 @@ export function ask(host, { text, yes, no }) {
       element("p", { id: "copilot-dialog-text", text }),
       element(
         "div",
-        { class: "copilot-dialog-answers" },
+        { class: "copilot-buttons" },
         button(no, { on: answer("no"), class: "copilot-button", autofocus: true }),
         button(yes, { on: answer("yes"), class: "copilot-button copilot-button-main" }),
       ),

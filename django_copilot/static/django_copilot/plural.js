@@ -6,19 +6,22 @@
 
 const TOKEN = /\s*(\|\||&&|==|!=|<=|>=|\d+|n|[-<>?:+*/%!()])/y;
 
-const LEVELS = [
-  { "||": (a, b) => (a || b ? 1 : 0) },
-  { "&&": (a, b) => (a && b ? 1 : 0) },
-  { "==": (a, b) => (a === b ? 1 : 0), "!=": (a, b) => (a !== b ? 1 : 0) },
-  {
-    "<": (a, b) => (a < b ? 1 : 0),
-    ">": (a, b) => (a > b ? 1 : 0),
-    "<=": (a, b) => (a <= b ? 1 : 0),
-    ">=": (a, b) => (a >= b ? 1 : 0),
-  },
-  { "+": (a, b) => a + b, "-": (a, b) => a - b },
-  { "*": (a, b) => a * b, "/": (a, b) => Math.trunc(a / b), "%": (a, b) => a % b },
-];
+// By operator: how strongly it binds, and what it does.
+const OPERATORS = new Map([
+  ["||", [1, (a, b) => a || b]],
+  ["&&", [2, (a, b) => a && b]],
+  ["==", [3, (a, b) => a === b]],
+  ["!=", [3, (a, b) => a !== b]],
+  ["<", [4, (a, b) => a < b]],
+  [">", [4, (a, b) => a > b]],
+  ["<=", [4, (a, b) => a <= b]],
+  [">=", [4, (a, b) => a >= b]],
+  ["+", [5, (a, b) => a + b]],
+  ["-", [5, (a, b) => a - b]],
+  ["*", [6, (a, b) => a * b]],
+  ["/", [6, (a, b) => Math.trunc(a / b)]],
+  ["%", [6, (a, b) => a % b]],
+]);
 
 function tokens(source) {
   const found = [];
@@ -35,50 +38,45 @@ function tokens(source) {
 /** Compile an expression to a function of n; throws SyntaxError on anything outside the grammar. */
 export function compilePlural(source) {
   const list = tokens(source);
-  let at = 0;
   const take = (token) => {
-    if (list[at] !== token) throw new SyntaxError("not a plural expression");
-    at += 1;
+    if (list.shift() !== token) throw new SyntaxError("not a plural expression");
   };
   const primary = () => {
-    const token = list[at];
-    at += 1;
+    const token = list.shift() ?? "";
     if (token === "n") return (n) => n;
     if (token === "!") {
       const inner = primary();
-      return (n) => (inner(n) ? 0 : 1);
+      return (n) => Number(!inner(n));
     }
     if (token === "(") {
       const inner = ternary();
       take(")");
       return inner;
     }
-    const number = Number(token);
-    if (token === undefined || !Number.isInteger(number)) throw new SyntaxError("not a plural expression");
-    return () => number;
+    if (!/^\d+$/.test(token)) throw new SyntaxError("not a plural expression");
+    return () => Number(token);
   };
-  const binary = (level) => {
-    if (level === LEVELS.length) return primary();
-    let left = binary(level + 1);
-    while (Object.hasOwn(LEVELS[level], list[at] ?? "")) {
-      const apply = LEVELS[level][list[at]];
-      at += 1;
+  const binary = (weakest) => {
+    let left = primary();
+    for (;;) {
+      const [strength, apply] = OPERATORS.get(list[0]) ?? [0];
+      if (strength < weakest) return left;
+      list.shift();
       const first = left;
-      const second = binary(level + 1);
-      left = (n) => apply(first(n), second(n));
+      const second = binary(strength + 1);
+      left = (n) => Number(apply(first(n), second(n)));
     }
-    return left;
   };
   const ternary = () => {
-    const condition = binary(0);
-    if (list[at] !== "?") return condition;
-    at += 1;
+    const condition = binary(1);
+    if (list[0] !== "?") return condition;
+    take("?");
     const yes = ternary();
     take(":");
     const no = ternary();
     return (n) => (condition(n) ? yes(n) : no(n));
   };
   const compiled = ternary();
-  if (at !== list.length) throw new SyntaxError("not a plural expression");
+  if (list.length > 0) throw new SyntaxError("not a plural expression");
   return compiled;
 }

@@ -6,10 +6,17 @@ import { formatDateTime, formatValue } from "./format.js";
 import { answerText } from "./state.js";
 import { gettext, interpolate } from "./texts.js";
 
+const TIGHT = new Set(["date", "datetime", "time"]);
+
+function classOf({ type }) {
+  if (type === "number") return "copilot-number";
+  return TIGHT.has(type) ? "copilot-tight" : null;
+}
+
 function cellOf(row, column, at, place) {
   const text = formatValue(row.values?.[column.name], column, place);
   const address = at === 0 && row.url ? safeAddress(row.url, place) : null;
-  const kind = column.type === "number" ? "copilot-number" : null;
+  const kind = classOf(column);
   if (address === null) return element("td", { text, class: kind });
   return element("td", { class: kind }, element("a", { href: address, text: text || `#${row.id}` }));
 }
@@ -23,9 +30,7 @@ export function resultTable(result, place) {
     const text = interpolate(gettext("%(label)s: nothing found."), { label });
     return element("p", { class: "copilot-nothing", text });
   }
-  const head = columns.map((column) =>
-    element("th", { scope: "col", text: column.label, class: column.type === "number" ? "copilot-number" : null }),
-  );
+  const head = columns.map((column) => element("th", { scope: "col", text: column.label, class: classOf(column) }));
   const table = element(
     "table",
     {},
