@@ -11,11 +11,11 @@ from django.contrib import admin
 from django.db.models import DecimalField, QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
-from simple_history.admin import SimpleHistoryAdmin
 
 from django_copilot.admin import HarnessMixin
 
 from .access import staff_of
+from .bases import HistoryAdmin, ManagerFields, ManagersOnly
 from .models import (
     Category,
     Customer,
@@ -31,51 +31,6 @@ from .models import (
 
 admin.site.site_header = _("Example store")
 admin.site.site_title = _("Example store")
-
-
-class ManagersOnly:
-    """Close an admin to everybody but managers, whatever permissions somebody was given."""
-
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        return staff_of(request).is_manager and super().has_module_permission(request)
-
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return staff_of(request).is_manager and super().has_view_permission(request, obj)
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return staff_of(request).is_manager and super().has_add_permission(request)
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return staff_of(request).is_manager and super().has_change_permission(request, obj)
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return staff_of(request).is_manager and super().has_delete_permission(request, obj)
-
-
-class ManagerFields:
-    """Show some fields to managers only.
-
-    ``manager_fields`` are left out of the form and of the list of everybody else, and can't be filtered by
-    through the address of the list either (Django lets any own field of a model be).
-    """
-
-    manager_fields: tuple[str, ...] = ()
-    secret_fields: tuple[str, ...] = ()  # never shown; not to be filtered by
-
-    def _without(self, names: Any, request: HttpRequest) -> list[Any]:
-        return [name for name in names if staff_of(request).is_manager or name not in self.manager_fields]
-
-    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
-        return self._without(super().get_fields(request, obj), request)
-
-    def get_list_display(self, request: HttpRequest) -> list[Any]:
-        return self._without(super().get_list_display(request), request)
-
-    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
-        name = lookup.split("__")[0]
-        if name in self.secret_fields or not self._without([name], request):
-            return False
-        return super().lookup_allowed(lookup, value, request)
 
 
 @admin.register(StaffProfile)
@@ -113,7 +68,7 @@ class SupplierAdmin(ManagersOnly, admin.ModelAdmin):
 
 
 @admin.register(Customer)
-class CustomerAdmin(HarnessMixin, ManagerFields, SimpleHistoryAdmin):
+class CustomerAdmin(HarnessMixin, ManagerFields, HistoryAdmin):
     harness_list = ["name", "email", "city", "country", "vip"]
     harness_persist = ["name", "email", "phone", "street", "postal_code", "city", "country"]
 
@@ -128,7 +83,7 @@ class CustomerAdmin(HarnessMixin, ManagerFields, SimpleHistoryAdmin):
 
 
 @admin.register(Product)
-class ProductAdmin(HarnessMixin, ManagerFields, SimpleHistoryAdmin):
+class ProductAdmin(HarnessMixin, ManagerFields, HistoryAdmin):
     harness_list = ["title", "sku", "status", "price", "cost_price", "category", "available_from"]
     harness_persist = [
         "title",
@@ -183,7 +138,7 @@ class OrderLineInline(admin.TabularInline):
 
 
 @admin.register(Order)
-class OrderAdmin(HarnessMixin, SimpleHistoryAdmin):
+class OrderAdmin(HarnessMixin, HistoryAdmin):
     """Support staff work on the orders of their own region, except those of VIP customers."""
 
     harness_list = [
