@@ -368,7 +368,8 @@ def value_tokens(tokens: Sequence[Token], *, intent: Intent, last: int) -> list[
         if not (joins or end.folded in POLITE or (end.kind == "mark" and end.text in ".,;:!?&")):
             break
         found.pop()
-    return found
+    # "The city and the country": nothing but small words before the next field is no value.
+    return [] if found and found[-1].index != last and all(is_plain(token) for token in found) else found
 
 
 def _leads(tokens: Sequence[Token], intent: Intent) -> bool:
