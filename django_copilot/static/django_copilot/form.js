@@ -65,7 +65,7 @@ function markField(form, field, texts) {
     "aria-label": `${texts.putBack}: ${field.label}`,
     on: () => {
       ours = true;
-      for (const one of back ? old : proposed) setInput(form, one);
+      for (const one of back ? old : proposed) setInput(form, one, { text: back ? field.old : null });
       show(!back, back);
       // Observers of the two boxes report only after this task.
       setTimeout(() => {
@@ -103,10 +103,8 @@ function start() {
   if (draft === null || form === null || document.querySelector(".copilot-mark-banner")) return;
   const banner = element("div", { class: "copilot-mark-banner", role: "status" });
   form.before(banner);
-  banner.append(element("p", { class: "copilot-mark-title", text: draft.title }));
-  if (draft.notices?.length) {
-    banner.append(element("ul", {}, ...draft.notices.map((text) => element("li", { text }))));
-  }
+  for (const text of [draft.title, ...(draft.notices ?? [])]) if (text) banner.append(element("p", { text }));
+  if (banner.childElementCount === 0) banner.remove();
   for (const field of draft.fields ?? []) if (field.marked) markField(form, field, draft.texts);
 }
 

@@ -81,8 +81,9 @@ function setOne(one, values, texts, alone) {
   else one.value = values[0] ?? "";
 }
 
-/** Set one input as [name, values, texts?]; texts name options that the page does not have yet. */
-export function setInput(form, [name, values, texts = []]) {
+/** Set one input as [name, values, texts?]; texts name options that the page does not have yet, or `text` the only one. */
+export function setInput(form, [name, values, given = []], { text = null } = {}) {
+  const texts = values.length === 1 && !given[0] && text ? [text] : given;
   const found = named(form, name).filter((one) => one.type !== "file");
   for (const one of found) {
     setOne(one, values.map(String), texts.map(String), found.length === 1);

@@ -95,7 +95,7 @@ export function messageNode(message, { place, onAnswer, onGo }) {
     element("span", { class: "copilot-hidden", text: `${author}: ` }),
   );
   if (message.withheld) {
-    const text = gettext("This message is hidden, because your rights have changed since.");
+    const text = message.text || gettext("This message is hidden, because your rights have changed since.");
     node.append(element("p", { class: "copilot-text copilot-note", text }));
     return node;
   }
