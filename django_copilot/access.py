@@ -151,10 +151,11 @@ class RowAccess:
         )
         if qs is None or qs.query.is_sliced:
             raise Refused("not_found", NOT_FOUND)
+        none: Any = False
         related = ask_hook(
             self.model_admin,
             "get_list_select_related",
-            False,
+            none,
             lambda: self.model_admin.get_list_select_related(self.request),
         )
         if related is True:
@@ -230,7 +231,7 @@ class EntityAccess(RowAccess):
     # -- fields ------------------------------------------------------------------------------------
 
     def _declared_names(self, hook: str, obj: Any) -> list[str]:
-        names = ask_hook(
+        names: Any = ask_hook(
             self.model_admin, hook, (), lambda: getattr(self.model_admin, hook)(self.request, obj)
         )
         return [name for name in names if isinstance(name, str)] if not isinstance(names, str) else []
@@ -287,7 +288,7 @@ class EntityAccess(RowAccess):
                 name for name in ma.get_list_display(request) if isinstance(name, str)
             }
 
-        shown = ask_hook(ma, "get_fieldsets", frozenset(), ask)
+        shown: frozenset[str] = ask_hook(ma, "get_fieldsets", frozenset(), ask)
         if key is not None:
             self._shown_cache[key] = shown
         return shown

@@ -55,7 +55,7 @@ class OwnAdmin(_Admin):
 class ConversationAdmin(OwnAdmin):
     """The chat and the person's own conversations."""
 
-    def get_urls(self) -> list[URLPattern]:  # type: ignore[override]
+    def get_urls(self) -> list[URLPattern]:
         """Return the addresses below ``<admin>/django_copilot/conversation/``."""
         catalog = JSONCatalog.as_view(packages=["django_copilot"])
         return [
@@ -80,7 +80,7 @@ class ConversationAdmin(OwnAdmin):
 class PlanAdmin(OwnAdmin):
     """The pages of the person's own plans."""
 
-    def get_urls(self) -> list[URLPattern]:  # type: ignore[override]
+    def get_urls(self) -> list[URLPattern]:
         """Return the addresses below ``<admin>/django_copilot/plan/``."""
         return [
             path("<str:ident>/", self._view("plans.PlanView"), name="django_copilot_plan_detail"),

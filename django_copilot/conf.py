@@ -28,8 +28,8 @@ class Settings:
     OPENAI_BASE_URL: str = ""  # also COPILOT_OPENAI_BASE_URL; "" is the SDK's own
     OPENAI_STREAM: bool = True  # read the provider's answer as a stream
     OPENAI_OPTIONS: Mapping[str, Any] = field(default_factory=dict)  # more request parameters, as they are
-    MODEL_TIMEOUT: float = 45.0  # of one model call
-    MODEL_RETRIES: int = 1  # of one model call, by the SDK
+    MODEL_TIMEOUT: float = 45.0  # of one model call, retries included
+    MODEL_RETRIES: int = 1  # of one model call, within its time
 
     SCOPE: Any = None  # what captures and enters a project's own scope: see scope.py
 
@@ -65,7 +65,7 @@ def get_settings() -> Settings:
     unknown = sorted(set(given) - known)
     if unknown:
         raise ConfigurationError(f"COPILOT has no key {', '.join(map(repr, unknown))}.")
-    values = {
+    values: dict[str, Any] = {
         name: os.environ[f"COPILOT_{name}"] for name in _ENVIRONMENT if os.environ.get(f"COPILOT_{name}")
     }
     values |= {name: value for name, value in given.items() if value is not None}

@@ -363,11 +363,12 @@ def _inputs(field: forms.Field, name: str, value: Any) -> list[list[Any]]:
 
 def _widget_inputs(widget: Any, name: str, value: Any, raw: Any) -> list[list[Any]]:
     if isinstance(widget, RelatedFieldWidgetWrapper):
-        widget = widget.widget
+        return _widget_inputs(widget.widget, name, value, raw)
     if isinstance(widget, forms.MultiWidget):
-        parts = value if isinstance(value, list | tuple) else widget.decompress(value)
+        parts: Any = value if isinstance(value, list | tuple) else widget.decompress(value)
+        suffixes: Any = widget.widgets_names  # type: ignore[attr-defined]
         found = []
-        for suffix, each, part in zip(widget.widgets_names, widget.widgets, parts, strict=False):
+        for suffix, each, part in zip(suffixes, widget.widgets, parts, strict=False):
             found.extend(_widget_inputs(each, name + suffix, part, part))
         return found
     if isinstance(widget, forms.CheckboxInput):

@@ -133,7 +133,7 @@ class HarnessMixin(Declaration):
 
     def _note_saved(self, request: HttpRequest, obj: Any) -> Draft | None:
         draft: Draft | None = getattr(request, "_copilot_draft", None)
-        if draft is None or draft.model_admin is not self or not isinstance(obj, self.model):  # type: ignore[attr-defined]
+        if draft is None or draft.model_admin is not self or not isinstance(obj, self.model):
             return None
         draft.saved = obj
         return draft

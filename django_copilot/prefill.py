@@ -6,6 +6,8 @@ that moment), and when a hand-made link brings values.
 
 from __future__ import annotations
 
+import datetime
+import functools
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,8 +17,10 @@ from typing import Any
 from django import forms
 from django.contrib.admin.options import InlineModelAdmin
 from django.db import models, router
-from django.forms.models import _get_foreign_key  # type: ignore[attr-defined]
+from django.forms.models import _get_foreign_key
+from django.utils import formats, timezone
 from django.utils.text import capfirst
+from django.utils.translation import gettext
 
 from .access import EntityAccess, ask_hook, related_rows
 from .declaration import model_field
@@ -134,13 +138,13 @@ def _related(
     rows = related_rows(entity.access, model)
     if rows is None or not isinstance(form_field, forms.ModelChoiceField):
         raise wrong_value(name, "this relation can't be filled in by the assistant.")
-    parse: Callable[[Any], Any] = lambda raw: parse_key(model, raw)  # noqa: E731
+    parse: Callable[[Any], Any] = functools.partial(parse_key, model)
     if from_model:
         related = entity.access.of_model(model)
         if related is not None:
             parse = related.key
         elif key_is_data(model):
-            parse = lambda raw: dereference(entity.request, model, raw)  # noqa: E731
+            parse = functools.partial(dereference, entity.request, model)
     try:
         pks = list(dict.fromkeys(parse(raw) for raw in given))
     except CallError as error:
@@ -188,9 +192,8 @@ def snapshot(model_admin: Any, request: Any, obj: Any, names: Iterable[str]) -> 
     )
     for inline in inlines:
         label = str(inline.verbose_name_plural)
-        digests = ask_hook(
-            inline, "get_queryset", None, lambda inline=inline: _inline_rows(inline, request, obj)
-        )  # type: ignore[misc]
+        read = functools.partial(_inline_rows, inline, request, obj)
+        digests = ask_hook(inline, "get_queryset", None, read)
         if digests is None:
             unprotected.append(label)
         else:
@@ -224,9 +227,6 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[list
 
 def display(field: Any, value: Any) -> str:
     """Return a value of a model field as text for the person's own page, in her language."""
-    from django.utils import formats, timezone
-    from django.utils.translation import gettext
-
     if value is None or value == "" or value == []:
         return ""
     if isinstance(value, list | tuple | models.QuerySet):
@@ -237,7 +237,13 @@ def display(field: Any, value: Any) -> str:
         return gettext("Yes") if value else gettext("No")
     if isinstance(field, models.JSONField):
         return json.dumps(value, ensure_ascii=False, cls=field.encoder)
-    return str(formats.localize(timezone.template_localtime(value)))
+    return str(
+        formats.localize(
+            timezone.localtime(value)
+            if isinstance(value, datetime.datetime) and timezone.is_aware(value)
+            else value
+        )
+    )
 
 
 def field_label(model: type[models.Model], name: str) -> str:

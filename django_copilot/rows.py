@@ -69,7 +69,11 @@ class Rows:
         columns = []
         for name in self.fields:
             field = model_field(model, name)
-            column = {"name": name, "label": str(capfirst(field.verbose_name)), "type": column_type(field)}
+            column: dict[str, Any] = {
+                "name": name,
+                "label": str(capfirst(field.verbose_name)),
+                "type": column_type(field),
+            }
             if column["type"] == "choice":
                 column["choices"] = {str(raw): str(label) for raw, label in field.flatchoices}
             columns.append(column)
@@ -238,7 +242,7 @@ def _term(term: Any) -> tuple[str, bool]:
         return term.lstrip("-+"), term.startswith("-")
     descending = bool(getattr(term, "descending", False))
     expression = getattr(term, "expression", term)
-    return (expression.name if isinstance(expression, models.F) else ""), descending
+    return (str(getattr(expression, "name", "")) if isinstance(expression, models.F) else ""), descending
 
 
 def _orders_by_itself(model: type[models.Model], name: str) -> bool:

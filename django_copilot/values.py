@@ -181,7 +181,7 @@ def widget_data(field: forms.Field, value: Any) -> Any:
     if isinstance(field, forms.ModelChoiceField):
         return field.prepare_value(value)
     if isinstance(field, forms.MultiValueField):
-        return field.widget.decompress(value)  # type: ignore[attr-defined]
+        return field.widget.decompress(value)
     if isinstance(field, forms.JSONField):
         return json.dumps(value, cls=field.encoder) if value is not None else ""
     if isinstance(field, forms.NullBooleanField | forms.BooleanField):

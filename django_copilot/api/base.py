@@ -38,7 +38,7 @@ from ..scope import Scope, capture_scope, enter_scope
 
 logger = logging.getLogger("django_copilot")
 
-OWN_SETTINGS = APISettings({"UNAUTHENTICATED_USER": AnonymousUser}, DEFAULTS, IMPORT_STRINGS)
+OWN_SETTINGS = APISettings({"UNAUTHENTICATED_USER": AnonymousUser}, DEFAULTS, IMPORT_STRINGS)  # type: ignore[arg-type]
 
 
 def error_text(code: str) -> str:
@@ -208,7 +208,7 @@ class OwnPage(View):
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         """Ask as the JSON views do; a visitor without a session is sent to the login page."""
-        request.current_app = self.site.name  # type: ignore[attr-defined]
+        request.current_app = self.site.name
         try:
             self._check(request)
             response = super().dispatch(request, *args, **kwargs)
@@ -216,7 +216,7 @@ class OwnPage(View):
             response = self._refuse(request, error)
         except Http404:
             response = self._refuse(request, ApiError(404, "not_found"))
-        patch_cache_control(response, no_store=True, private=True)  # type: ignore[arg-type]
+        patch_cache_control(response, no_store=True, private=True)
         response["X-Frame-Options"] = "DENY"
         return response
 

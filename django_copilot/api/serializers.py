@@ -43,7 +43,7 @@ class Column(serializers.Serializer[Any]):
     """A column of a table."""
 
     name = serializers.CharField()
-    label = serializers.CharField()
+    label = serializers.CharField()  # type: ignore[assignment]
     type = serializers.CharField()
     choices = serializers.DictField(child=serializers.CharField(), required=False)
 
@@ -60,7 +60,7 @@ class Table(serializers.Serializer[Any]):
     """What one read gave."""
 
     entity = serializers.CharField()
-    label = serializers.CharField()
+    label = serializers.CharField()  # type: ignore[assignment]
     columns = Column(many=True)
     rows = Row(many=True)
     hasMore = serializers.BooleanField()

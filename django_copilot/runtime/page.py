@@ -22,12 +22,10 @@ def page_context(site: AdminSite, scope: Scope, user: Any, page: str | None) -> 
         match = resolve(urlsplit(page).path.removeprefix(scope.script))
     except (Resolver404, ValueError):
         return None
-    model_admin = getattr(match.func, "model_admin", None)
-    if (
-        model_admin is None
-        or match.namespace != site.name
-        or site._registry.get(model_admin.model) is not model_admin
-    ):
+    model_admin: Any = getattr(match.func, "model_admin", None)
+    if model_admin is None or site.name not in match.namespaces:
+        return None
+    if not any(each is model_admin for each in site._registry.values()):
         return None
     try:
         with enter_scope(scope, user.pk, just_loaded=user) as request:

@@ -27,7 +27,7 @@ def copilot_panel(context: RequestContext) -> SafeString:
 
     Costs no query where the admin has asked for the person's permissions already, as its own pages do.
     """
-    request = context.get("request")
+    request: Any = context.get("request")
     site = _site_of(request) if request is not None else None
     if site is None or not context.get("has_permission") or context.get("is_popup"):
         return SafeString("")

@@ -14,7 +14,7 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 
 from ..access import Access, EntityAccess, related_rows
-from ..declaration import admin_of
+from ..declaration import admin_of, model_field
 from ..exceptions import CallError, Refused
 from ..identity import key_text
 from ..prefill import display, field_label, fill_from_tool, open_form, snapshot
@@ -154,14 +154,14 @@ def preview_record(entity: EntityAccess, obj: Any) -> list[dict[str, str]]:
     """Return label and text of each readable field of a record, for a person's own page."""
     fields = []
     for name, value in run_record(entity, obj).items():
-        field = entity.model._meta.get_field(name)
+        field = model_field(entity.model, name)
         if isinstance(value, dict) and set(value) <= {"id", "label"} and field.remote_field is not None:
-            text = value.get("label", value["id"])
+            text = str(value.get("label", value["id"]))
         elif isinstance(value, list) and field.remote_field is not None:
             text = ", ".join(each.get("label", each["id"]) for each in value)
         else:
-            text = display(field, field.value_from_object(obj))  # type: ignore[union-attr]
-        fields.append({"label": str(capfirst(field.verbose_name)), "value": text})  # type: ignore[union-attr]
+            text = display(field, field.value_from_object(obj))
+        fields.append({"label": str(capfirst(field.verbose_name)), "value": text})
     return fields
 
 
