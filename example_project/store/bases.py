@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from simple_history.admin import SimpleHistoryAdmin
 
@@ -90,6 +91,14 @@ class HistoryAdmin(SimpleHistoryAdmin):
         if request.method == "POST":
             raise PermissionDenied
         return super().history_form_view(request, *args, **kwargs)
+
+    def get_history_queryset(
+        self, request: HttpRequest, history_manager: Any, pk_name: str, object_id: Any
+    ) -> QuerySet[Any]:
+        # For a model without foreign keys simple-history calls select_related() without a name, which
+        # follows all there are and is deprecated in Django.
+        names = [field.name for field in history_manager.model.tracked_fields if field.many_to_one]
+        return history_manager.filter(**{pk_name: object_id}).select_related("history_user", *names)
 
     def set_history_delta_changes(
         self, request: HttpRequest, historical_records: Sequence[Any], foreign_keys_are_objs: bool = True

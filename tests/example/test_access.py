@@ -158,12 +158,8 @@ def test_a_shipped_order_is_read_only(store: None, log_in: LogIn, username: str)
     response = client.get(change(order))
     assert response.status_code == 200
     assert list(response.context["adminform"].form.fields) == []
-    assert [
-        list(inline.formset.form.base_fields) for inline in response.context["inline_admin_formsets"]
-    ] == [["id", "order"]] or all(
-        not set(inline.formset.form.base_fields) & {"product", "quantity", "unit_price"}
-        for inline in response.context["inline_admin_formsets"]
-    )
+    for inline in response.context["inline_admin_formsets"]:
+        assert not {"product", "quantity", "unit_price"} & set(inline.formset.form.base_fields)
     lines = order.lines.count()
     client.post(
         change(order),
