@@ -63,13 +63,14 @@ class Turn(models.Model):
     """One run from a person's message to the assistant's answer.
 
     ``open_for`` is the conversation while the turn is open and null afterwards; that it is unique is what
-    keeps a conversation at one open turn on every database.
+    keeps a conversation at one open turn on every database. A turn outlives its conversation, so that limits
+    can't be reset by deleting.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="turns")
+    conversation = models.ForeignKey(Conversation, on_delete=models.SET_NULL, null=True, related_name="turns")
     open_for = models.OneToOneField(
-        Conversation, on_delete=models.CASCADE, null=True, editable=False, related_name="open_turn"
+        Conversation, on_delete=models.SET_NULL, null=True, editable=False, related_name="open_turn"
     )
     user: models.ForeignKey[Any, Any] = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+"

@@ -10,6 +10,7 @@ import datetime
 import uuid
 from typing import Any
 
+from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
@@ -44,12 +45,11 @@ def propose(
     )
 
 
+@transaction.atomic
 def renew(plan: Plan, *, scope: Scope, base: dict[str, Any]) -> Plan:
     """Propose the same values again on what the record holds now. The old plan can't be used any more."""
     settings, now = get_settings(), timezone.now()
-    Plan.objects.filter(pk=plan.pk, state=PlanState.PROPOSED).update(
-        state=PlanState.REJECTED, decided_at=Now()
-    )
+    reject(plan)
     return Plan.objects.create(
         user_id=plan.user_id,
         site=plan.site,
@@ -64,6 +64,13 @@ def renew(plan: Plan, *, scope: Scope, base: dict[str, Any]) -> Plan:
         base=base,
         expires_at=now + datetime.timedelta(seconds=settings.PLAN_SECONDS),
         submit_by=now + datetime.timedelta(seconds=settings.FORM_SECONDS),
+    )
+
+
+def reject(plan: Plan) -> None:
+    """Close an open plan without doing anything."""
+    Plan.objects.filter(pk=plan.pk, state=PlanState.PROPOSED).update(
+        state=PlanState.REJECTED, decided_at=Now()
     )
 
 

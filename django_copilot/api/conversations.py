@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -189,8 +190,9 @@ class DeleteView(OwnConversation):
     def post(self, request: HttpRequest, ident: str) -> HttpResponse:
         """Delete it."""
         conversation = self.conversation(request, ident)
-        plans.reject_open(conversation)
-        conversation.delete()
+        with transaction.atomic():
+            plans.reject_open(conversation)
+            conversation.delete()
         if wants_json(request):
             return json_answer({"deleted": True})
         return self.go("django_copilot_conversation_changelist")

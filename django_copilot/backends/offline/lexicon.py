@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from django.apps import apps
@@ -13,7 +13,7 @@ from django.utils import translation
 
 from ..base import ToolSpec
 from .tokens import Token, fold, same_word
-from .words import LANGUAGES, NAME_FIELDS, PLACE_FIELDS, Intent, Language
+from .words import LANGUAGES, NAME_FIELDS, PLACE_FIELDS, PLAIN, Intent, Language
 
 Model = type[models.Model]
 FindModel = Callable[[str], Model | None]
@@ -251,7 +251,30 @@ def _fields(model: Model | None, schemas: Mapping[str, Any]) -> tuple[Field, ...
     for name, schema in schemas.items():
         if name not in seen:
             found.append(_schema_field(name, schema))
-    return tuple(found)
+    return _with_short_names(found)
+
+
+def _with_short_names(fields: Sequence[Field]) -> tuple[Field, ...]:
+    """Let "city" be the "shipping city" where no other field is called so in full or in short."""
+    short = {one.name: {p for phrase in one.phrases if (p := _short(phrase))} for one in fields}
+    owners: dict[Phrase, set[str]] = {}
+    for one in fields:
+        for phrase in {*one.phrases, *short[one.name]}:
+            owners.setdefault(phrase, set()).add(one.name)
+    return tuple(
+        replace(one, phrases=(*one.phrases, *(p for p in short[one.name] if owners[p] == {one.name})))
+        for one in fields
+    )
+
+
+def _short(phrase: Phrase) -> Phrase | None:
+    """Return a name without its qualifier: the first word in English, the last one elsewhere."""
+    if len(phrase.words) < 2:
+        return None
+    words = phrase.words[1:] if phrase.language == "en" else phrase.words[:-1]
+    if any(word in PLAIN[language] for word in words for language in LANGUAGES) or len(words[0]) < 3:
+        return None
+    return Phrase(words=words, language=phrase.language)
 
 
 def _model_field(one: models.Field[Any, Any], schema: Mapping[str, Any] | None) -> Field:

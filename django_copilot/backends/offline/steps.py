@@ -21,6 +21,7 @@ from .values import Item, Related
 from .words import YES, Intent, Language
 
 _OPTION = re.compile(r"\(id (?P<id>[^()]+)\)\s*$")
+_QUESTION = 600  # characters that are read of what may be a question of ours
 _ENTITIES = 12  # named in a help text
 _INTENTS: tuple[Intent, ...] = ("query", "create", "change", "delete")
 
@@ -31,7 +32,9 @@ def next_reply(request: ModelRequest, *, find: FindModel) -> ModelReply:
     entities = entities_of(request.tools, find=find)
     command = _command(turn, entities, _today(request.context))
     if turn.errors:
-        return _text(say(command.language, "error", message=turn.errors[-1]).strip())
+        code, message = turn.errors[-1]
+        known = f"error_{code}" if f"error_{code}" in TEXTS["en"] else "error"
+        return _text(say(command.language, known, message=message).strip())
     if turn.closed:
         return _text(say(command.language, "ready"))
     return Steps(turn, entities, command).reply()
@@ -82,7 +85,7 @@ class Steps:
             if lookup is None or not lookup.id:
                 return self._which(entity, target, lookup or Lookup())
             arguments["id"] = lookup.id
-        if self.missing and not fields:
+        if self.missing and (not fields or self._first_missing()[2].same):
             return self._which_related()
         if fields:
             arguments["fields"] = fields
@@ -96,7 +99,9 @@ class Steps:
         if self.turn.wanted:
             return self.turn.wanted
         if self.missing:
-            label, item, _ = self.missing[0]
+            label, item, lookup = self._first_missing()
+            if lookup.same or lookup.similar:
+                return self._which_related()
             return _text(self._say("no_related", text=item.text, field=label))
         arguments: dict[str, Any] = {}
         if command.columns:
@@ -172,9 +177,14 @@ class Steps:
         return _text(self._say("no_record", text=target.text))
 
     def _which_related(self) -> ModelReply:
-        label, item, lookup = self.missing[0]
+        label, item, lookup = self._first_missing()
         options = lookup.same or lookup.similar or lookup.others
-        return self._ask(self._say("which_related", text=item.text, field=label), options)
+        key = "several_related" if lookup.same else "which_related"
+        return self._ask(self._say(key, text=item.text, field=label), options)
+
+    def _first_missing(self) -> tuple[str, Item, Lookup]:
+        """Return what is missing of the relations: first what only needs a choice."""
+        return next((one for one in self.missing if one[2].same), self.missing[0])
 
     def _ask(self, text: str, options: Sequence[str] = ()) -> ModelReply:
         spec = next((spec for spec in self.turn.tools.values() if spec.kind == "question"), None)
@@ -244,32 +254,45 @@ def _command(turn: Turn, entities: Sequence[Entity], today: datetime.date | None
         return command
     for text in reversed(said[-3:]):
         earlier = understand(text, entities, today=today)
-        if earlier.entity is not None and earlier.intent in ("create", "change", "delete"):
-            return _completed(earlier, turn.command.strip(), option["id"] if option else "", question)
+        if earlier.entity is not None and (earlier.values or earlier.intent in ("change", "delete")):
+            key = option["id"] if option else ""
+            asked = spoken[-1] if spoken else ""
+            return _completed(earlier, turn.command.strip(), key, question, asked)
     return command
 
 
-def _completed(command: Command, text: str, key: str, question: str) -> Command:
-    """Return a command with the answer to a question about it put in."""
+def _completed(command: Command, text: str, key: str, question: str, asked: str) -> Command:
+    """Return a command with the answer to a question about it put in. ``asked`` is the question's text."""
     key = key or (text if text.isdecimal() and text.isascii() else "")
-    related = [(field, value) for field, value in command.values if isinstance(value, Related)]
-    if (question == "which_related" or command.intent == "create") and len(related) == 1:
-        field = related[0][0]
-        answer = Related(items=(Item(id=key) if key else Item(text=text),))
-        values = [(one, answer if one is field else value) for one, value in command.values]
+    if question in ("which_related", "several_related"):
+        answer = Item(id=key) if key else Item(text=text)
+        values = [
+            (field, _answered(value, asked, answer) if isinstance(value, Related) else value)
+            for field, value in command.values
+        ]
         return replace(command, values=tuple(values))
-    if command.intent == "create" or command.entity is None:
+    if command.intent not in ("change", "delete") or command.entity is None:
         return command
     columns = tuple(field.name for field in command.entity.name_fields())
     return replace(command, target=Target(id=key) if key else Target(text=text, fields=columns))
 
 
+def _answered(value: Related, asked: str, answer: Item) -> Related:
+    """Return related records with the answer in place of the one that was asked about."""
+    opening = ("“", "„", "«")
+    items = [
+        answer if item.text and any(f"{mark}{item.text}" in asked for mark in opening) else item
+        for item in value.items
+    ]
+    return Related(items=tuple(items))
+
+
 def _question(text: str) -> str:
     """Return which of the backend's own questions a text is, "" if none."""
-    for key in ("which_target", "several", "similar", "which_related"):
+    for key in ("which_target", "several_related", "several", "similar", "which_related"):
         for texts in TEXTS.values():
             pattern = re.sub(r"\\\{\w+\\\}", ".*", re.escape(texts[key]))
-            if re.match(pattern, text, re.DOTALL):
+            if re.match(pattern, text[:_QUESTION], re.DOTALL):
                 return key
     return ""
 

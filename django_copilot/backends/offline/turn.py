@@ -23,7 +23,7 @@ class Turn:
         self.earlier: Sequence[ModelMessage] = request.messages[: max(last, 0)]
         self.tools = {spec.name: spec for spec in request.tools}
         self.rounds = 0
-        self.errors: list[str] = []
+        self.errors: list[tuple[str, str]] = []  # code and message
         self.closed = False  # a call that ends the turn was answered without an error
         self._results: dict[tuple[str, str], Mapping[str, Any]] = {}
         self._wanted: dict[tuple[str, str], None] = {}
@@ -37,7 +37,8 @@ class Turn:
     def _answered(self, call: ToolCall, result: Mapping[str, Any]) -> None:
         error = result.get("error")
         if error is not None:
-            self.errors.append(str(error.get("message", "")) if isinstance(error, Mapping) else str(error))
+            told = error if isinstance(error, Mapping) else {"message": error}
+            self.errors.append((str(told.get("code", "")), str(told.get("message", ""))))
         elif call.name in self.tools and self.tools[call.name].kind not in ("query", "find"):
             self.closed = True
         self._results[call.name, _canonical(_object(call.arguments))] = result
