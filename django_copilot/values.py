@@ -16,15 +16,21 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.core.validators import DecimalValidator
 from django.db import models
 from django.utils import timezone
 from django.utils.dateparse import parse_date, parse_datetime, parse_duration, parse_time
+from django.utils.duration import duration_string
 
 from .exceptions import CallError
 
 _DECIMAL = re.compile(r"-?[0-9]{1,60}(\.[0-9]{1,60})?")
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_ISO_TIME = re.compile(r"\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?", re.ASCII)
+_ISO_OFFSET = re.compile(r"(Z|[+-]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?)?", re.ASCII)
+
+_WHEN = "expected a date and time like 2026-12-31T18:30:00."
 
 FILLABLE = (
     models.CharField,
@@ -93,28 +99,25 @@ def json_to_python(field: Any, name: str, given: Any) -> Any:
                 raise wrong_value(name, "expected a whole number.")
             return given
         case models.DecimalField():
-            return _decimal(name, given)
+            return _decimal(field, name, given)
         case models.FloatField():
-            return float(_decimal(name, given))
+            return float(given) if isinstance(given, float) else float(_number(name, given))
     if not isinstance(given, str):
         raise wrong_value(name, "expected text.")
     parsed: Any
     try:
         match field:
             case models.DateTimeField():
-                parsed = parse_datetime(given)
-                if parsed is None and _ISO_DATE.fullmatch(given) and (day := parse_date(given)):
-                    parsed = datetime.datetime.combine(day, datetime.time())
-                if parsed is None:
-                    raise wrong_value(name, "expected a date and time like 2026-12-31T18:30:00.")
-                return _in_time_zone(name, parsed)
+                return _in_time_zone(name, _or_wrong(name, _point_in_time(given), _WHEN))
             case models.DateField():
                 parsed = parse_date(given) if _ISO_DATE.fullmatch(given) else None
                 return _or_wrong(name, parsed, "expected a date like 2026-12-31.")
             case models.TimeField():
-                return _or_wrong(name, parse_time(given), "expected a time like 18:30:00.")
+                parsed = parse_time(given) if _ISO_TIME.fullmatch(given) else None
+                return _or_wrong(name, parsed, "expected a time like 18:30:00.")
             case models.DurationField():
-                return _or_wrong(name, parse_duration(given), "expected a duration like 3 04:30:00.")
+                parsed = parse_duration(given) if given.isascii() else None
+                return _or_wrong(name, parsed, "expected a duration like 3 04:30:00.")
             case models.UUIDField():
                 parsed = uuid.UUID(given)
                 return _or_wrong(name, parsed if str(parsed) == given.lower() else None, "expected a UUID.")
@@ -132,22 +135,51 @@ def _or_wrong(name: str, parsed: Any, why: str) -> Any:
     return parsed
 
 
-def _decimal(name: str, given: Any) -> decimal.Decimal:
+def _number(name: str, given: Any) -> decimal.Decimal:
     if isinstance(given, bool) or not isinstance(given, str | int | float):
         raise wrong_value(name, "expected a number.")
-    text = repr(given) if isinstance(given, float) else str(given)
+    text = format(decimal.Decimal(repr(given)), "f") if isinstance(given, float) else str(given)
     if not _DECIMAL.fullmatch(text):
         raise wrong_value(name, "expected a plain number like 1234.50, without separators or units.")
     return decimal.Decimal(text)
 
 
+def _decimal(field: Any, name: str, given: Any) -> decimal.Decimal:
+    """Return the number when the field can hold it as it is: a database would round it, or fail."""
+    number = _number(name, given)
+    try:
+        DecimalValidator(field.max_digits, field.decimal_places)(number)
+    except ValidationError as error:
+        raise wrong_value(name, clean_text(" ".join(error.messages))[:300]) from None
+    return number
+
+
+def _point_in_time(given: str) -> datetime.datetime | None:
+    """Return a date and time, or the start of a day; None unless it is written out in full."""
+    day, rest = given[:10], given[11:]
+    if not _ISO_DATE.fullmatch(day):
+        return None
+    if len(given) == 10:
+        start = parse_date(day)
+        return datetime.datetime.combine(start, datetime.time()) if start is not None else None
+    clock = _ISO_TIME.match(rest)
+    if given[10] not in "T " or clock is None or not _ISO_OFFSET.fullmatch(rest, clock.end()):
+        return None
+    return parse_datetime(given)
+
+
 def _in_time_zone(name: str, value: datetime.datetime) -> datetime.datetime:
+    """Return the point in time that is meant, in UTC's range. Raises CallError, OverflowError."""
+    current = timezone.get_current_timezone()
     if timezone.is_naive(value):
-        current = timezone.get_current_timezone()
         made = timezone.make_aware(value, current)
         if timezone.make_naive(made, current) != value:
             raise wrong_value(name, "that time does not exist on that day in this time zone.")
-        return made
+        if made.replace(fold=1).utcoffset() != made.utcoffset():
+            raise wrong_value(name, "that time comes twice on that day; add the offset, like +01:00.")
+        value = made
+    value.astimezone(datetime.UTC)
+    value.astimezone(current)
     return value
 
 
@@ -164,6 +196,8 @@ def to_json(value: Any) -> Any:
             return (timezone.localtime(value) if timezone.is_aware(value) else value).isoformat()
         case datetime.date() | datetime.time():
             return value.isoformat()
+        case datetime.timedelta():
+            return duration_string(value)
         case dict():
             return {clean_text(str(key)): to_json(each) for key, each in value.items()}
         case list() | tuple():

@@ -58,6 +58,8 @@ class _Driver:
         self, site: AdminSite, scope: Scope, turn: Turn, message: str, page: dict[str, Any] | None
     ) -> None:
         self.site, self.scope, self.turn, self.message, self.page = site, scope, turn, message, page
+        assert turn.conversation is not None
+        self.conversation = turn.conversation
         self.settings = get_settings()
         self.stop_at = time.monotonic() + self.settings.TURN_SECONDS
         self.result = Result()
@@ -110,7 +112,7 @@ class _Driver:
 
     def prepare(self) -> None:
         """Read the history and choose the tools, with the rights of this moment."""
-        earlier = store.history(self.turn.conversation, before=self.turn)
+        earlier = store.history(self.conversation, before=self.turn)
         with enter_scope(self.scope, self.turn.user_id) as request:
             access = Access(self.site, request)
             access.check_person()
@@ -241,7 +243,7 @@ class _Driver:
                     final,
                     scope=self.scope,
                     user_pk=self.turn.user_id,
-                    conversation=self.turn.conversation,
+                    conversation=self.conversation,
                     turn=self.turn,
                 )
                 self.result.action = plans.action_of(plan, final)
