@@ -72,6 +72,7 @@ class Desk:
     tools: tuple[ToolSpec, ...] = shop.ALL
     hidden: tuple[ToolSpec, ...] = ()  # appear after find_entities
     failing: frozenset[str] = frozenset()  # names of tools that answer with an error
+    code: str = "invalid_value"  # of those errors
     has_more: bool = False
     history: list[ModelMessage] = field(default_factory=list)
     reads: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
@@ -103,7 +104,7 @@ class Desk:
 
     def _result(self, call: ToolCall, arguments: dict[str, Any]) -> dict[str, Any]:
         if call.name in self.failing:
-            return {"error": {"code": "not_allowed", "message": "No such record."}}
+            return {"error": {"code": self.code, "message": "No such record."}}
         if call.name == "find_entities":
             self.tools, self.hidden = (*self.tools, *self.hidden), ()
             return {"entities": []}

@@ -128,6 +128,21 @@ NAME_ONLY = [
     ("Zmień klientowi 12 miasto na Gdańsk", "open_customer_form", {"id": "12", "fields": {"city": "Gdańsk"}}),
     ("Измени город клиента 12 на Гданьск", "open_customer_form", {"id": "12", "fields": {"city": "Гданьск"}}),
     (
+        "Change the city of order 12 to Gdańsk",
+        "open_order_form",
+        {"id": "12", "fields": {"shipping_city": "Gdańsk"}},
+    ),
+    (
+        "Zmień kraj zamówienia 12 na Polska",
+        "open_order_form",
+        {"id": "12", "fields": {"shipping_country": "Polska"}},
+    ),
+    (
+        "Измени город заказа 12 на Гданьск",
+        "open_order_form",
+        {"id": "12", "fields": {"shipping_city": "Гданьск"}},
+    ),
+    (
         "Change product 12: price 20, status active",
         "open_product_form",
         {"id": "12", "fields": {"price": "20", "status": "active"}},

@@ -139,6 +139,48 @@ def test_a_missing_record_is_asked_for_and_the_answer_is_understood() -> None:
     assert desk.say("32") == ("confirm_delete_product", {"id": "32"})
 
 
+@pytest.mark.parametrize(
+    ("sentence", "options", "call"),
+    [
+        (
+            "Show orders of customer Jan Kowalski with status paid",
+            [
+                "Jan Kowalski, jan@example.com, Łódź (id 22)",
+                "Jan Kowalski, janek@example.com, Kraków (id 23)",
+            ],
+            ("query_order", {"filters": {"customer": "23", "status": "paid"}}),
+        ),
+        (
+            "Pokaż zamówienia klienta Jan Kowalski",
+            [
+                "Jan Kowalski, jan@example.com, Łódź (id 22)",
+                "Jan Kowalski, janek@example.com, Kraków (id 23)",
+            ],
+            ("query_order", {"filters": {"customer": "23"}}),
+        ),
+    ],
+)
+def test_several_related_records_of_one_name_are_asked_about(
+    sentence: str, options: list[str], call: tuple[str, dict[str, Any]]
+) -> None:
+    desk = Desk()
+    name, arguments = desk.say(sentence)
+    assert (name, arguments["kind"], arguments["options"]) == ("ask_user", "single", options)
+    desk.say(options[1])
+    assert desk.reads == [call]
+
+
+def test_one_of_several_tags_is_asked_about_and_the_others_stay() -> None:
+    tags = [{"id": "11", "name": "new"}, {"id": "12", "name": "gift"}, {"id": "17", "name": "gift"}]
+    desk = Desk(rows={"tag": tags})
+    name, arguments = desk.say("Create a product with title X1, tags new, gift")
+    assert (name, arguments["options"]) == ("ask_user", ["gift (id 12)", "gift (id 17)"])
+    assert desk.say("gift (id 17)") == (
+        "open_product_form",
+        {"fields": {"title": "X1", "tags": ["11", "17"]}},
+    )
+
+
 def test_another_command_after_a_question_is_that_command() -> None:
     desk = Desk()
     desk.say("Delete product")
@@ -246,6 +288,29 @@ def test_tools_that_were_found_are_used() -> None:
 def test_errors_are_said(sentence: str, start: str) -> None:
     failing = frozenset({"query_order", "open_order_form", "confirm_delete_order"})
     assert Desk(failing=failing).say(sentence) == start
+
+
+@pytest.mark.parametrize(
+    ("code", "english", "polish"),
+    [
+        (
+            "not_found",
+            "There is no such record that you may see here.",
+            "Nie ma tu takiego rekordu, który możesz zobaczyć.",
+        ),
+        ("not_allowed", "You may not do that with this record.", "Nie wolno ci tego zrobić z tym rekordem."),
+        ("not_available", "That page can't be opened from here.", "Tej strony nie można stąd otworzyć."),
+        (
+            "not_fillable",
+            "You can't fill that in on this record.",
+            "Nie możesz tego wypełnić w tym rekordzie.",
+        ),
+    ],
+)
+def test_known_errors_are_said_in_the_persons_language(code: str, english: str, polish: str) -> None:
+    failing = frozenset({"confirm_delete_order"})
+    assert Desk(failing=failing, code=code).say("Delete order 999") == english
+    assert Desk(failing=failing, code=code).say("Usuń zamówienie 999") == polish
 
 
 def test_many_lookups_are_made_in_several_rounds() -> None:
