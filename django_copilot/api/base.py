@@ -6,32 +6,34 @@ a session, a CSRF token, JSON in, JSON out, no versioning, no throttle but our o
 
 from __future__ import annotations
 
+import json
 import logging
 from typing import Any, NoReturn
 
 from django.contrib.admin import AdminSite
 from django.contrib.auth.models import AnonymousUser
 from django.contrib.auth.views import redirect_to_login
-from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.core.exceptions import PermissionDenied, SuspiciousOperation
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, UnreadablePostError
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.cache import patch_cache_control
 from django.utils.decorators import method_decorator
 from django.utils.translation import gettext as _
 from django.views import View
-from django.views.decorators.csrf import csrf_protect
+from django.views.decorators.csrf import requires_csrf_token
 from rest_framework import exceptions, status
-from rest_framework.authentication import SessionAuthentication
+from rest_framework.authentication import CSRFCheck, SessionAuthentication
 from rest_framework.negotiation import BaseContentNegotiation
-from rest_framework.parsers import JSONParser
+from rest_framework.parsers import BaseParser
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.settings import DEFAULTS, IMPORT_STRINGS, APISettings
-from rest_framework.views import APIView, set_rollback
+from rest_framework.views import APIView
 
 from ..access import Access, may_use
+from ..conf import get_settings
 from ..declaration import has_entities
 from ..exceptions import ConfigurationError, ScopeUnavailable
 from ..scope import Scope, capture_scope, enter_scope
@@ -102,16 +104,40 @@ class OneRenderer(BaseContentNegotiation):
         return renderers[0], renderers[0].media_type
 
 
-class StrictJSONParser(JSONParser):
-    """JSON of any declared content type; no NaN."""
+class StrictJSONParser(BaseParser):
+    """One JSON object in UTF-8, of any declared content type, no longer than a message can make it."""
 
     media_type = "*/*"
+
+    def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> dict[str, Any]:
+        """Return the object. Raises ParseError for anything else."""
+        most = 12 * get_settings().MESSAGE_CHARS + 64_000  # escaped, a character takes up to 12 bytes
+        raw = stream.read(most + 1)
+        if len(raw) > most:
+            raise exceptions.ParseError
+        try:
+            parsed = json.loads(raw.decode("utf-8"), parse_constant=_no_constant)
+        except (ValueError, RecursionError):
+            raise exceptions.ParseError from None
+        if not isinstance(parsed, dict):
+            raise exceptions.ParseError
+        return parsed
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")
+
+
+class StrictJSONRenderer(JSONRenderer):
+    """JSON in plain ASCII, without NaN, whatever the project prefers for its own."""
+
+    ensure_ascii = True
+    compact = True
     strict = True
 
 
 def answer_error(error: Exception, context: dict[str, Any]) -> Response:
     """Return the JSON answer of any exception. Nothing but codes and fixed texts leaves."""
-    set_rollback()
     extra: dict[str, Any] = {}
     headers: dict[str, str] = {}
     match error:
@@ -124,8 +150,12 @@ def answer_error(error: Exception, context: dict[str, Any]) -> Response:
             headers["WWW-Authenticate"] = "Session"
         case exceptions.ValidationError():
             code, number, extra = "invalid", 400, {"errors": error.detail}
-        case exceptions.ParseError() | exceptions.UnsupportedMediaType():
-            code, number, extra = "invalid", 400, {"errors": {"body": [_("This is not valid JSON.")]}}
+        case exceptions.ParseError() | SuspiciousOperation() | UnreadablePostError():
+            code, number, extra = (
+                "invalid",
+                400,
+                {"errors": {"body": [_("This is not a JSON object, or it is too long.")]}},
+            )
         case exceptions.MethodNotAllowed():
             code, number = "method_not_allowed", 405
         case Http404() | exceptions.NotFound():
@@ -146,7 +176,7 @@ class OwnView(APIView):
     permission_classes = []
     throttle_classes = []
     parser_classes = [StrictJSONParser]
-    renderer_classes = [JSONRenderer]
+    renderer_classes = [StrictJSONRenderer]
     content_negotiation_class = OneRenderer
     versioning_class = None
     metadata_class = None
@@ -162,7 +192,7 @@ class OwnView(APIView):
         """Ask who the person is and whether she may use the assistant here, in the fixed order."""
         request.current_app = self.site.name
         super().initial(request, *args, **kwargs)
-        if not request.user.is_authenticated:
+        if not getattr(request.user, "is_authenticated", False):  # a project may have no anonymous user
             raise exceptions.NotAuthenticated
         if not has_entities(self.site):
             raise Http404
@@ -199,9 +229,12 @@ def can_use_anything(site: AdminSite, scope: Scope, user: Any) -> bool:
         raise ApiError(500, "failed") from None
 
 
-@method_decorator(csrf_protect, name="dispatch")
+@method_decorator(requires_csrf_token, name="dispatch")
 class OwnPage(View):
-    """An ordinary admin page for the same people; JSON for those who ask for it."""
+    """An ordinary admin page for the same people; JSON for those who ask for it.
+
+    The CSRF token is checked after the session, so that a refusal has the same form as all others.
+    """
 
     site: AdminSite = None  # type: ignore[assignment]  # set by as_view
     scope: Scope
@@ -216,6 +249,13 @@ class OwnPage(View):
             response = self._refuse(request, error)
         except Http404:
             response = self._refuse(request, ApiError(404, "not_found"))
+        except PermissionDenied:
+            response = self._refuse(request, ApiError(403, "not_allowed"))
+        except Exception as error:
+            if not wants_json(request):
+                raise  # the project's own error page
+            logger.error("An assistant page failed.", exc_info=error)
+            response = self._refuse(request, ApiError(500, "failed"))
         patch_cache_control(response, no_store=True, private=True)
         response["X-Frame-Options"] = "DENY"
         return response
@@ -223,6 +263,10 @@ class OwnPage(View):
     def _check(self, request: HttpRequest) -> None:
         if not request.user.is_authenticated:
             raise ApiError(401, "not_authenticated")
+        csrf = CSRFCheck(lambda request: None)
+        csrf.process_request(request)
+        if csrf.process_view(request, None, (), {}):
+            raise ApiError(403, "csrf_failed")
         if not has_entities(self.site):
             raise Http404
         code = may_use(self.site, request.user, request)
@@ -234,13 +278,36 @@ class OwnPage(View):
 
     def _refuse(self, request: HttpRequest, error: ApiError) -> HttpResponse:
         if wants_json(request):
-            return json_answer({"code": error.code, "detail": error_text(str(error.code))}, error.status_code)
+            answer = json_answer(
+                {"code": error.code, "detail": error_text(str(error.code))}, error.status_code
+            )
+            if error.status_code == 401:
+                answer["WWW-Authenticate"] = "Session"
+            return answer
         if error.status_code == 401:
             login = reverse("admin:login", current_app=self.site.name)
             return redirect_to_login(request.get_full_path(), login)
         if error.status_code == 403:
             raise PermissionDenied(error_text(str(error.code)))
-        raise Http404(error_text(str(error.code)))
+        if error.status_code == 404:
+            raise Http404(error_text(str(error.code)))
+        return TemplateResponse(
+            request,
+            "admin/500.html",
+            {**self.site.each_context(request), "title": error_text(str(error.code))},
+            status=error.status_code,
+        )
+
+    def http_method_not_allowed(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        """Answer with JSON where that is asked for."""
+        answer = super().http_method_not_allowed(request, *args, **kwargs)
+        if wants_json(request):
+            body = json_answer(
+                {"code": "method_not_allowed", "detail": error_text("method_not_allowed")}, 405
+            )
+            body["Allow"] = answer["Allow"]
+            return body
+        return answer
 
     def page(self, request: HttpRequest, template: str, **context: Any) -> TemplateResponse:
         """Return an admin page."""
@@ -261,8 +328,6 @@ def wants_json(request: HttpRequest) -> bool:
 
 def json_answer(body: dict[str, Any], number: int = 200) -> HttpResponse:
     """Return a JSON answer with no number that is not finite."""
-    import json
-
     return HttpResponse(json.dumps(body, allow_nan=False), status=number, content_type="application/json")
 
 

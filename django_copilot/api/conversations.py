@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from django.db import transaction
@@ -19,6 +20,8 @@ from ..rows import Query, Rows, run_query
 from ..runtime import store
 from ..scope import enter_scope
 from .base import ApiError, OwnPage, error_text, json_answer, not_here, wants_json
+
+logger = logging.getLogger("django_copilot")
 
 LISTED = 100
 SHOWN_MESSAGES = 200
@@ -86,13 +89,17 @@ class DetailView(OwnConversation):
     def get(self, request: HttpRequest, ident: str) -> HttpResponse:
         """Return the latest messages."""
         conversation = self.conversation(request, ident)
-        messages = list(conversation.messages.order_by("-id")[:SHOWN_MESSAGES])[::-1]
         try:
+            messages = list(conversation.messages.order_by("-id")[:SHOWN_MESSAGES])[::-1]
             with enter_scope(self.scope, request.user.pk) as scoped:
                 access = Access(self.site, scoped)
                 shown = [_shown(each, access) for each in messages]
-        except ScopeUnavailable:
+        except ScopeUnavailable as error:
+            logger.error("A conversation can't be shown: %s", error)
             raise ApiError(500, "failed") from None
+        except Exception:
+            logger.exception("The history of conversation %s can't be read.", conversation.pk)
+            raise ApiError(500, "history_unreadable") from None
         if wants_json(request):
             return json_answer(
                 {
@@ -120,7 +127,7 @@ class DetailView(OwnConversation):
             request,
             "conversation_detail.html",
             title=conversation.title or _("Conversation"),
-            messages_shown=shown,
+            transcript=shown,
             delete_url=reverse(
                 "admin:django_copilot_conversation_delete",
                 args=[conversation.pk],
@@ -131,6 +138,7 @@ class DetailView(OwnConversation):
 
 def _shown(message: Message, access: Access) -> dict[str, Any]:
     """Return a message as its owner may see it today."""
+    store.check_stored(message)
     withheld = store.is_withheld(message, access)
     tables: list[Rows] = []
     for stored in () if withheld else message.reads:

@@ -21,12 +21,19 @@ class Text(serializers.CharField):
         return text
 
 
+class Ident(Text):
+    """Text that names something of the person's. What can't name anything is not found, not invalid."""
+
+    def run_validators(self, value: Any) -> None:
+        """Take any text."""
+
+
 class ChatRequest(serializers.Serializer[Any]):
     """A person's message."""
 
-    conversationId = Text(required=False, allow_null=True, max_length=100)
+    conversationId = Ident(required=False, allow_null=True, allow_blank=True, trim_whitespace=False)
     message = Text(trim_whitespace=True)
-    page = Text(required=False, allow_null=True, allow_blank=True, max_length=2_000)
+    page = Ident(required=False, allow_null=True, allow_blank=True)
 
     def validate_message(self, value: str) -> str:
         """Return the message. Raises ValidationError when it is longer than MESSAGE_CHARS."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from rest_framework.request import Request
@@ -13,6 +14,8 @@ from ..runtime.page import page_context
 from ..runtime.sync import run_turn
 from .base import ApiError, OwnView, not_here
 from .serializers import ChatAnswer, ChatRequest
+
+logger = logging.getLogger("django_copilot")
 
 
 class ChatView(OwnView):
@@ -41,7 +44,13 @@ class ChatView(OwnView):
             turn = store.open_turn(request.user, self.scope, conversation, message)
         except TurnRunning:
             raise ApiError(409, "turn_running") from None
-        result = run_turn(self.site, self.scope, turn, message, page)
+        except ConversationNotFound:
+            not_here()
+        try:
+            result = run_turn(self.site, self.scope, turn, message, page)
+        except Exception:
+            logger.exception("A turn failed.")
+            raise ApiError(500, "failed", conversationId=str(turn.conversation_id)) from None
         if result.code:
             raise ApiError(500, result.code, conversationId=str(turn.conversation_id))
         body: dict[str, Any] = {

@@ -57,11 +57,14 @@ def throttled_for(user: Any) -> int:
 
 
 def open_turn(user: Any, scope: Scope, conversation: Conversation | None, message: str) -> Turn:
-    """Store a person's message and open the conversation's turn, atomically. Raises TurnRunning.
+    """Store a person's message and open the conversation's turn, atomically.
 
+    Raises TurnRunning, and then the message is not stored: the person still has it. Raises
+    ConversationNotFound when the conversation was deleted meanwhile.
     A turn whose worker died (its deadline is past by the database's clock) is closed as failed first.
     """
     seconds = get_settings().TURN_SECONDS + MARGIN_SECONDS
+    given = conversation
     try:
         with transaction.atomic():
             if conversation is None:
@@ -82,6 +85,8 @@ def open_turn(user: Any, scope: Scope, conversation: Conversation | None, messag
             )
             Message.objects.create(conversation=conversation, turn=turn, role=Message.Role.USER, text=message)
     except IntegrityError as error:
+        if given is not None and not Conversation.objects.filter(pk=given.pk).exists():
+            raise ConversationNotFound from error
         raise TurnRunning from error
     return turn
 
@@ -103,11 +108,11 @@ def close_turn(turn: Turn, *, state: TurnState, code: str = "") -> bool:
     )
 
 
-def add_answer(turn: Turn, text: str, **fields: Any) -> Message:
+def add_answer(conversation: Conversation, turn: Turn, text: str, **fields: Any) -> Message:
     """Store the assistant's message of a turn."""
-    Conversation.objects.filter(pk=turn.conversation_id).update(updated_at=Now())
+    Conversation.objects.filter(pk=conversation.pk).update(updated_at=Now())
     return Message.objects.create(
-        conversation_id=turn.conversation_id,
+        conversation=conversation,
         turn=turn,
         role=Message.Role.ASSISTANT,
         text=clean_text(text)[:MAX_REPLY_CHARS],
@@ -125,12 +130,23 @@ def history(conversation: Conversation, *, before: Turn) -> list[Message]:
             size += len(message.text)
             if size > settings.HISTORY_CHARS:
                 break
-            if not isinstance(message.mentions, dict):
-                raise TypeError("mentions of a message are no object")
+            check_stored(message)
             kept.append(message)
     except Exception as error:
         raise HistoryUnreadable from error
     return kept[::-1]
+
+
+def check_stored(message: Message) -> None:
+    """Raise HistoryUnreadable unless what is stored beside the text has the shape that we write."""
+    mentions = message.mentions
+    if not isinstance(mentions, dict) or not all(
+        isinstance(names, list) and all(isinstance(name, str) for name in names)
+        for names in mentions.values()
+    ):
+        raise HistoryUnreadable(f"The mentions of message {message.pk} are damaged.")
+    if not isinstance(message.reads, list):
+        raise HistoryUnreadable(f"The reads of message {message.pk} are damaged.")
 
 
 def is_withheld(message: Message, access: Access) -> bool:

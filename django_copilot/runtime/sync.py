@@ -258,6 +258,7 @@ class _Driver:
             if not store.close_turn(self.turn, state=TurnState.DONE):
                 return Result(code="failed")
             message = store.add_answer(
+                self.conversation,
                 self.turn,
                 text,
                 reads=self.reads,

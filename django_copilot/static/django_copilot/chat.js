@@ -123,7 +123,13 @@ export async function makePanel({ host, config, memory, baseline, onClose }) {
     status.classList.toggle("copilot-problem", !working && state.problem !== null);
     status.classList.toggle("copilot-working", working);
     repair.replaceChildren(...repairs(working));
-    if (grown) log.scrollTop = log.scrollHeight;
+    if (grown) scrollToLast();
+  }
+
+  // A long answer is read from its question on.
+  function scrollToLast() {
+    const asked = [...log.querySelectorAll(".copilot-message-user")].at(-1);
+    log.scrollTop = asked ? asked.offsetTop - 16 : log.scrollHeight;
   }
 
   function repairs(working) {
@@ -197,7 +203,6 @@ export async function makePanel({ host, config, memory, baseline, onClose }) {
     if (mine !== era) return;
     if (answer.ok) {
       apply({ type: "opened", conversation: answer.data });
-      log.scrollTop = log.scrollHeight;
       if (state.waiting) poll(id, POLLS);
       return;
     }
@@ -259,7 +264,7 @@ export async function makePanel({ host, config, memory, baseline, onClose }) {
   return {
     show({ focus }) {
       panel.hidden = false;
-      log.scrollTop = log.scrollHeight;
+      scrollToLast();
       if (focus) input.focus();
     },
     hide() {
