@@ -263,9 +263,9 @@ class OwnPage(View):
     def _check(self, request: HttpRequest) -> None:
         if not request.user.is_authenticated:
             raise ApiError(401, "not_authenticated")
-        csrf = CSRFCheck(lambda request: None)
+        csrf = CSRFCheck(lambda request: HttpResponse())
         csrf.process_request(request)
-        if csrf.process_view(request, None, (), {}):
+        if csrf.process_view(request, self.dispatch, (), {}):
             raise ApiError(403, "csrf_failed")
         if not has_entities(self.site):
             raise Http404

@@ -127,7 +127,7 @@ class DetailView(OwnConversation):
             request,
             "conversation_detail.html",
             title=conversation.title or _("Conversation"),
-            transcript=shown,
+            messages_shown=shown,
             delete_url=reverse(
                 "admin:django_copilot_conversation_delete",
                 args=[conversation.pk],
@@ -199,6 +199,7 @@ class DeleteView(OwnConversation):
         """Delete it."""
         conversation = self.conversation(request, ident)
         with transaction.atomic():
+            store.detach_turn(conversation)
             plans.reject_open(conversation)
             conversation.delete()
         if wants_json(request):

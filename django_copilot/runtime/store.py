@@ -44,11 +44,11 @@ def throttled_for(user: Any) -> int:
     settings, now = get_settings(), timezone.now()
     minute_ago = now - datetime.timedelta(seconds=60)
     counts = Turn.objects.filter(
-        Q(user_id=user.pk) & (Q(started_at__gt=minute_ago) | Q(open_for__isnull=False))
+        Q(user_id=user.pk) & (Q(started_at__gt=minute_ago) | Q(state=TurnState.RUNNING))
     ).aggregate(
         recent=Count("pk", filter=Q(started_at__gt=minute_ago)),
         oldest=Min("started_at", filter=Q(started_at__gt=minute_ago)),
-        running=Count("pk", filter=Q(open_for__isnull=False, deadline__gt=now)),
+        running=Count("pk", filter=Q(state=TurnState.RUNNING, deadline__gt=now)),
     )
     if counts["recent"] >= settings.TURNS_PER_MINUTE:
         left = 60 - (now - counts["oldest"]).total_seconds() if counts["oldest"] else 60
@@ -99,13 +99,25 @@ def close_dead(conversation: Conversation) -> None:
 
 
 def close_turn(turn: Turn, *, state: TurnState, code: str = "") -> bool:
-    """Close an open turn; False when it was closed already, by whoever took its worker for dead."""
-    return (
-        Turn.objects.filter(pk=turn.pk, open_for__isnull=False).update(
-            open_for=None, state=state, code=code, finished_at=Now(), rounds=turn.rounds, sent=turn.sent
-        )
-        == 1
+    """Close an open turn.
+
+    False when it was closed already by whoever took its worker for dead, or when its conversation was
+    deleted: there is nowhere to store an answer then.
+    """
+    values = {"finished_at": Now(), "rounds": turn.rounds, "sent": turn.sent}
+    if Turn.objects.filter(pk=turn.pk, open_for__isnull=False).update(
+        open_for=None, state=state, code=code, **values
+    ):
+        return True
+    Turn.objects.filter(pk=turn.pk, state=TurnState.RUNNING).update(
+        state=TurnState.FAILED, code="failed", **values
     )
+    return False
+
+
+def detach_turn(conversation: Conversation) -> None:
+    """Leave a running turn without the conversation that is about to be deleted, waiting while it is closed."""
+    Turn.objects.filter(open_for=conversation).update(open_for=None)
 
 
 def add_answer(conversation: Conversation, turn: Turn, text: str, **fields: Any) -> Message:

@@ -239,24 +239,25 @@ class _Driver:
                 return self.finish(final.text)
             case Proposed():
                 self.mention(final.label, ())
+                return self.store_answer(final.reply, proposed=final)
+            case _:
+                assert_never(final)
+
+    def store_answer(self, text: str, *, proposed: Proposed | None = None) -> Result:
+        """Close the turn with an answer and its plan, unless it was closed or taken away meanwhile."""
+        self.turn.sent = self.sent
+        with transaction.atomic():
+            if not store.close_turn(self.turn, state=TurnState.DONE):
+                return Result(code="failed")
+            if proposed is not None:
                 plan = plans.propose(
-                    final,
+                    proposed,
                     scope=self.scope,
                     user_pk=self.turn.user_id,
                     conversation=self.conversation,
                     turn=self.turn,
                 )
-                self.result.action = plans.action_of(plan, final)
-                return self.store_answer(final.reply)
-            case _:
-                assert_never(final)
-
-    def store_answer(self, text: str) -> Result:
-        """Close the turn with an answer, unless it was closed by whoever took this worker for dead."""
-        self.turn.sent = self.sent
-        with transaction.atomic():
-            if not store.close_turn(self.turn, state=TurnState.DONE):
-                return Result(code="failed")
+                self.result.action = plans.action_of(plan, proposed)
             message = store.add_answer(
                 self.conversation,
                 self.turn,
