@@ -1,0 +1,1 @@
+"""Projects that look nothing like the example store: odd keys, twins, tenants, several admin sites."""
