@@ -15,6 +15,7 @@ import uuid
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import DecimalValidator
 from django.db import models
@@ -116,7 +117,7 @@ def json_to_python(field: Any, name: str, given: Any) -> Any:
                 parsed = parse_time(given) if _ISO_TIME.fullmatch(given) else None
                 return _or_wrong(name, parsed, "expected a time like 18:30:00.")
             case models.DurationField():
-                parsed = parse_duration(given) if given.isascii() else None
+                parsed = parse_duration(given) if given and given.isascii() else None
                 return _or_wrong(name, parsed, "expected a duration like 3 04:30:00.")
             case models.UUIDField():
                 parsed = uuid.UUID(given)
@@ -169,11 +170,14 @@ def _point_in_time(given: str) -> datetime.datetime | None:
 
 
 def _in_time_zone(name: str, value: datetime.datetime) -> datetime.datetime:
-    """Return the point in time that is meant, in UTC's range. Raises CallError, OverflowError."""
+    """Return the point in time that is meant. Raises CallError, and OverflowError at the ends of time."""
     current = timezone.get_current_timezone()
+    if not settings.USE_TZ:
+        return value if timezone.is_naive(value) else timezone.make_naive(value, current)
     if timezone.is_naive(value):
         made = timezone.make_aware(value, current)
-        if timezone.make_naive(made, current) != value:
+        # Through UTC: within one time zone nothing is converted, and the gap would not show.
+        if timezone.make_naive(made.astimezone(datetime.UTC), current) != value:
             raise wrong_value(name, "that time does not exist on that day in this time zone.")
         if made.replace(fold=1).utcoffset() != made.utcoffset():
             raise wrong_value(name, "that time comes twice on that day; add the offset, like +01:00.")
