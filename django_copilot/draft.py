@@ -37,7 +37,7 @@ from .identity import key_text
 from .models import Plan, PlanKind, PlanState
 from .prefill import Filled, differences, display, field_label, fill_from_store, snapshot
 from .scope import Scope, capture_scope, enter_scope
-from .values import is_clean
+from .values import has_invisible, is_clean
 
 logger = logging.getLogger("django_copilot")
 
@@ -253,7 +253,7 @@ class Draft:
             if fields
             else "",
             "fields": fields,
-            "notices": self.notices,
+            "notices": [*self.notices, *self._warnings(form, fields)],
             "texts": {
                 "proposed": _("Proposed by the assistant") if self.plan is not None else _("From a link"),
                 "was": _("was"),
@@ -262,6 +262,28 @@ class Draft:
                 "useProposal": _("Use the proposal"),
             },
         }
+
+    def _warnings(self, form: Any, marked: list[dict[str, Any]]) -> list[str]:
+        """Return what the person should know of the proposed values before she saves them."""
+        names = {each["name"] for each in marked}
+        hiding = [each["label"] for each in marked if has_invisible(self.typed[each["name"]])]
+        warnings = []
+        if hiding:
+            warnings.append(
+                _("Contains invisible characters, which can hide what a value says: %(names)s.")
+                % {"names": ", ".join(hiding)}
+            )
+        if not self.object_pk and not form.is_bound:
+            # The admin's script fills such fields in only while the person types into their sources.
+            prepopulated = self.model_admin.get_prepopulated_fields(self.request, None)
+            empty = [
+                str(form.fields[target].label or target)
+                for target, sources in prepopulated.items()
+                if target in form.fields and target not in names and names & set(sources)
+            ]
+            if empty:
+                warnings.append(_("Still to be filled in by you: %(names)s.") % {"names": ", ".join(empty)})
+        return warnings
 
     def _shown(self, form: Any, name: str, old: Any) -> Any:
         field = model_field(self.model_admin.model, name)

@@ -11,6 +11,7 @@ import decimal
 import json
 import math
 import re
+import unicodedata
 import uuid
 from typing import Any
 
@@ -70,6 +71,15 @@ def is_clean(value: Any) -> bool:
     if isinstance(value, list):
         return all(is_clean(each) for each in value)
     return True
+
+
+def has_invisible(value: Any) -> bool:
+    """Tell whether text, or any text in a JSON value, holds characters that hide or reorder others."""
+    if isinstance(value, str):
+        return any(unicodedata.category(each) in ("Cf", "Cc") and each not in "\n\r\t" for each in value)
+    if isinstance(value, dict):
+        return any(has_invisible(key) or has_invisible(each) for key, each in value.items())
+    return isinstance(value, list) and any(has_invisible(each) for each in value)
 
 
 def has_choices(field: Any) -> bool:

@@ -50,6 +50,7 @@ def copilot_panel(context: RequestContext) -> SafeString:
             "site": site.name,
             "label": _label(),
             "draft": context.get("copilot_draft"),
+            "nonce": context.get("csp_nonce") or getattr(request, "csp_nonce", ""),
         },
     )
 
