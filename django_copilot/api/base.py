@@ -105,13 +105,14 @@ class OneRenderer(BaseContentNegotiation):
 
 
 class StrictJSONParser(BaseParser):
-    """One JSON object in UTF-8, of any declared content type, no longer than a message can make it."""
+    """One JSON object in UTF-8, of any declared content type, not much longer than a message can make it."""
 
     media_type = "*/*"
+    least = 1_500_000  # bytes that are read anyhow, so that a message far too long is told by its name
 
     def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> dict[str, Any]:
         """Return the object. Raises ParseError for anything else."""
-        most = 12 * get_settings().MESSAGE_CHARS + 64_000  # escaped, a character takes up to 12 bytes
+        most = max(self.least, 12 * get_settings().MESSAGE_CHARS + 64_000)  # up to 12 bytes, if escaped
         raw = stream.read(most + 1)
         if len(raw) > most:
             raise exceptions.ParseError
