@@ -5,7 +5,7 @@
     asking     ModelReplied    → text only: finish | calls: run the first, or finish when the rounds are used up
     asking     ModelFailed     → finish as failed
     running    ToolReturned    → final: finish | else: run the next call, or ask the model again
-    any        Interrupted     → finish as failed
+    both       Interrupted     → finish as failed
     done       (nothing)
 
 1. A round is one model reply with calls. After ``max_rounds`` of them, another one ends the turn.
@@ -221,12 +221,13 @@ def _error(code: str, message: str) -> dict[str, Any]:
 
 def _distinct(calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
     """Return the calls with each id once, the first; a call without an id gets one that is free."""
+    given = {call.id for call in calls}
     taken: dict[str, ToolCall] = {}
     for number, call in enumerate(calls):
         ident = call.id or f"call_{number}"
         if call.id and ident in taken:
             continue
-        while ident in taken:
+        while ident in taken or (not call.id and ident in given):
             ident += "_"
         taken[ident] = call if ident == call.id else replace(call, id=ident)
     return tuple(taken.values())
