@@ -13,10 +13,8 @@ import logging
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from django import forms
 from django.contrib.admin.models import LogEntry
 from django.contrib.admin.utils import quote, unquote
-from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
 from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import ValidationError
 from django.db import connections, router
@@ -34,10 +32,11 @@ from .contrib.simple_history import note_plan, who_changed
 from .declaration import PRIVILEGES, model_field
 from .exceptions import CallError, CopilotError, ScopeUnavailable
 from .identity import key_text
+from .marks import page_marks
 from .models import Plan, PlanKind, PlanState
 from .prefill import Filled, differences, display, field_label, fill_from_store, snapshot
 from .scope import Scope, capture_scope, enter_scope
-from .values import has_invisible, is_clean
+from .values import is_clean
 
 logger = logging.getLogger("django_copilot")
 
@@ -221,75 +220,24 @@ class Draft:
             widget = form.fields[carrier].widget
             widget.render = functools.partial(_render_with_plan, widget.render, str(self.plan.pk))
 
-    def marks(self, form: Any) -> dict[str, Any]:
-        """Return what the page's script needs to mark proposed fields and to put old values back."""
-        fields = []
-        for name, proposed in self.typed.items():
-            if name not in form.fields or name not in self._old:
-                continue
-            field = form.fields[name]
-            if form.is_bound and _differs(form, field, name, proposed):
-                continue
-            old = self._old[name]
-            fields.append(
-                {
-                    "name": name,
-                    "label": str(field.label or name),
-                    "old": display(model_field(self.model_admin.model, name), self._shown(form, name, old))
-                    or None,
-                    "oldInputs": _inputs(field, form.add_prefix(name), old),
-                    "marked": True,
-                }
-            )
-        return {
-            "source": "plan" if self.plan is not None else "link",
-            "title": (
-                _("The assistant filled in the marked fields. Check them; nothing is saved yet.")
-                if self.plan is not None
-                else _(
-                    "A link filled in the marked fields, not the assistant. Check them; nothing is saved yet."
-                )
-            )
-            if fields
-            else "",
-            "fields": fields,
-            "notices": [*self.notices, *self._warnings(form, fields)],
-            "texts": {
-                "proposed": _("Proposed by the assistant") if self.plan is not None else _("From a link"),
-                "was": _("was"),
-                "empty": _("empty"),
-                "putBack": _("Put back"),
-                "useProposal": _("Use the proposal"),
-            },
-        }
+    def marks(self, form: Any) -> dict[str, Any] | None:
+        """Return what the page's script needs to mark the proposed fields, or None when it needs nothing."""
+        marks = page_marks(
+            form,
+            self.typed,
+            self._old,
+            from_link=self.plan is None,
+            show_old=bool(self.object_pk),
+            notices=self.notices,
+            prepopulated=self._prepopulated(form),
+        )
+        return marks if marks["fields"] or marks["notices"] else None
 
-    def _warnings(self, form: Any, marked: list[dict[str, Any]]) -> list[str]:
-        """Return what the person should know of the proposed values before she saves them."""
-        names = {each["name"] for each in marked}
-        hiding = [each["label"] for each in marked if has_invisible(self.typed[each["name"]])]
-        warnings = []
-        if hiding:
-            warnings.append(
-                _("Contains invisible characters, which can hide what a value says: %(names)s.")
-                % {"names": ", ".join(hiding)}
-            )
-        if not self.object_pk and not form.is_bound:
-            # The admin's script fills such fields in only while the person types into their sources.
-            prepopulated = self.model_admin.get_prepopulated_fields(self.request, None)
-            empty = [
-                str(form.fields[target].label or target)
-                for target, sources in prepopulated.items()
-                if target in form.fields and target not in names and names & set(sources)
-            ]
-            if empty:
-                warnings.append(_("Still to be filled in by you: %(names)s.") % {"names": ", ".join(empty)})
-        return warnings
-
-    def _shown(self, form: Any, name: str, old: Any) -> Any:
-        field = model_field(self.model_admin.model, name)
-        if field is not None and field.remote_field is not None and not field.many_to_many:
-            return getattr(form.instance, name, None) if old not in (None, "") else None
-        return old
+    def _prepopulated(self, form: Any) -> dict[str, Any]:
+        """Return the fields of an add form that the admin's script fills in from others while she types."""
+        if self.object_pk or form.is_bound:
+            return {}
+        return dict(self.model_admin.get_prepopulated_fields(self.request, None))
 
     # -- saving ------------------------------------------------------------------------------------
 
@@ -370,37 +318,6 @@ def _render_with_plan(render: Any, plan_id: str, *args: Any, **kwargs: Any) -> S
     return format_html(
         '{}<input type="hidden" name="{}" value="{}">', render(*args, **kwargs), PLAN_INPUT, plan_id
     )
-
-
-def _differs(form: Any, field: forms.Field, name: str, proposed: Any) -> bool:
-    """Tell whether the person posted something else than what was proposed."""
-    posted = field.widget.value_from_datadict(form.data, form.files, form.add_prefix(name))
-    return bool(field.has_changed(proposed, posted))
-
-
-def _inputs(field: forms.Field, name: str, value: Any) -> list[list[Any]]:
-    """Return the inputs of a field as a browser would hold them for a value: [[name, values, texts?], …]."""
-    return _widget_inputs(field.widget, name, field.prepare_value(value), value)
-
-
-def _widget_inputs(widget: Any, name: str, value: Any, raw: Any) -> list[list[Any]]:
-    if isinstance(widget, RelatedFieldWidgetWrapper):
-        return _widget_inputs(widget.widget, name, value, raw)
-    if isinstance(widget, forms.MultiWidget):
-        parts: Any = value if isinstance(value, list | tuple) else widget.decompress(value)
-        suffixes: Any = widget.widgets_names  # type: ignore[attr-defined]
-        found = []
-        for suffix, each, part in zip(suffixes, widget.widgets, parts, strict=False):
-            found.extend(_widget_inputs(each, name + suffix, part, part))
-        return found
-    if isinstance(widget, forms.CheckboxInput):
-        return [[name, ["on"] if widget.check_test(value) else []]]
-    if isinstance(widget, forms.Select | forms.RadioSelect | forms.CheckboxSelectMultiple):
-        values = value if isinstance(value, list | tuple) else [] if value in (None, "") else [value]
-        texts = [str(each) for each in raw] if isinstance(raw, list | tuple) else []
-        return [[name, [str(each) for each in values], texts]]
-    shown = widget.format_value(value)
-    return [[name, ["" if shown is None else ",".join(shown) if isinstance(shown, list) else str(shown)]]]
 
 
 def _last_change(obj: Any, plan: Plan) -> tuple[str, Any]:

@@ -43,7 +43,7 @@ function rawLabels(inputs) {
     .filter(({ label }) => label);
 }
 
-function markField(form, field, texts) {
+function markField(form, field, texts, showOld) {
   const old = field.oldInputs ?? [];
   const names = old.length ? old.map(([name]) => name) : [field.name];
   const found = inputsOf(form, names);
@@ -55,8 +55,12 @@ function markField(form, field, texts) {
   const raw = rawLabels(inputs);
   const id = `copilot-mark-${field.name}`;
   const badge = element("span", { class: "copilot-mark-badge", text: texts.proposed });
-  const was = element("span", { class: "copilot-mark-old", text: wasText(texts.was, field.old, texts.empty) });
-  const text = element("span", { class: "copilot-mark-text", id }, badge, " ", was);
+  const text = element("span", { class: "copilot-mark-text", id }, badge);
+  // On an add form there is no old value worth a word.
+  if (showOld) {
+    const was = wasText(texts.was, field.old, texts.empty);
+    text.append(" ", element("span", { class: "copilot-mark-old", text: was }));
+  }
   let back = true; // what the button would do now
   let ours = false;
 
@@ -105,7 +109,9 @@ function start() {
   form.before(banner);
   for (const text of [draft.title, ...(draft.notices ?? [])]) if (text) banner.append(element("p", { text }));
   if (banner.childElementCount === 0) banner.remove();
-  for (const field of draft.fields ?? []) if (field.marked) markField(form, field, draft.texts);
+  for (const field of draft.fields ?? []) if (field.marked) {
+    markField(form, field, draft.texts, draft.showOld !== false);
+  }
 }
 
 // The admin's own scripts rebuild some inputs at load, and their listeners may be registered after ours.
