@@ -9,7 +9,6 @@ from django.contrib.admin import AdminSite
 from django.contrib.admin.utils import unquote
 from django.db import router, transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import reverse
 from django.utils.cache import patch_cache_control
 from django.utils.decorators import method_decorator
 from django.utils.html import format_html
@@ -23,8 +22,8 @@ from .draft import Draft, take_parameters
 from .exceptions import CopilotError
 from .identity import key_text
 from .models import Plan, PlanState
-from .scope import capture_scope, enter_scope
-from .tools.entity import preview_record
+from .preview import preview_record
+from .scope import capture_scope, enter_scope, page_url
 
 
 class HarnessMixin(Declaration):
@@ -89,7 +88,9 @@ class HarnessMixin(Declaration):
                 plan.refresh_from_db()
                 if plan.state == PlanState.EXECUTED:
                     return self._saved_already(draft)
-                draft.detach(_("This proposal is too old or was withdrawn."))
+                draft.lock_and_compare()
+                if not draft.refusal:
+                    draft.detach(_("This proposal is too old or was withdrawn."))
                 response: HttpResponse = view()
                 return response
             draft.lock_and_compare()
@@ -105,14 +106,7 @@ class HarnessMixin(Declaration):
         text = _("This form was saved already. Nothing was saved a second time.")
         link = format_html(' <a href="{}">{}</a>', url, _("Open the saved record")) if url else ""
         messages.warning(draft.request, format_html("{}{}", text, link))
-        opts = self.opts  # type: ignore[attr-defined]
-        return HttpResponseRedirect(
-            url
-            or reverse(
-                f"admin:{opts.app_label}_{opts.model_name}_changelist",
-                current_app=self.admin_site.name,  # type: ignore[attr-defined]
-            )
-        )
+        return HttpResponseRedirect(url or page_url(self, "changelist"))
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Save as the admin does and remember that it was saved."""
@@ -135,8 +129,7 @@ class HarnessMixin(Declaration):
         draft: Draft | None = getattr(request, "_copilot_draft", None)
         if draft is None or draft.model_admin is not self or not isinstance(obj, self.model):
             return None
-        draft.saved = obj
-        return draft
+        return draft if draft.note_saved(obj) else None
 
     # -- the delete page ---------------------------------------------------------------------------
 

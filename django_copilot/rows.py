@@ -199,6 +199,7 @@ def _scan(
     offset, most = 0, get_settings().SCAN_ROWS
     step = (limit + 1) * (2 if entity.asks_per_row else 1)
     while offset < most:
+        step = min(step, most - offset)
         page = list(ordered[offset : offset + step])
         for obj in page:
             if obj.pk in found or not entity.may_view(obj):
@@ -211,7 +212,7 @@ def _scan(
         if len(page) < step:
             return list(found.values()), False
         offset += step
-        step = min(max(step * 2, 100), most)
+        step = max(step * 2, 100)
     return list(found.values()), True
 
 

@@ -239,6 +239,8 @@ class _Driver:
                 return self.finish(final.text)
             case Proposed():
                 self.mention(final.label, ())
+                for label, fields in final.told.items():
+                    self.mention(label, fields)
                 return self.store_answer(final.reply, proposed=final)
             case _:
                 assert_never(final)

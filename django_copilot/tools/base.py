@@ -42,6 +42,7 @@ class Proposed:
     base: Mapping[str, Any] = field(default_factory=dict)
     dropped: tuple[str, ...] = ()  # labels for the person
     reply: str = ""  # the server's fixed text, in the person's language
+    told: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # other fields it tells of, by label
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,14 +10,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.db import models
-from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 
-from ..access import Access, EntityAccess, related_rows
-from ..declaration import admin_of, model_field
+from ..access import Access, EntityAccess
 from ..exceptions import CallError, Refused
 from ..identity import key_text
-from ..prefill import display, field_label, fill_from_tool, open_form, snapshot
+from ..prefill import field_label, fill_from_tool, open_form, snapshot
 from ..rows import DEFAULT_LIMIT, MAX_LIMIT, Query, run_query, run_record
 from .base import Asked, Found, Proposed, ReadDone
 from .ranking import find
@@ -110,7 +108,7 @@ def confirm_delete(entity: EntityAccess, args: Mapping[str, Any]) -> Proposed:
             "name": str(entity.model._meta.verbose_name),
             "id": record_id,
         }
-        dependents = _dependents(entity, obj)
+        dependents, told = _dependents(entity, obj)
         if dependents:
             reply += " " + _("Other records depend on it: %(counts)s.") % {"counts": ", ".join(dependents)}
         return Proposed(
@@ -122,47 +120,36 @@ def confirm_delete(entity: EntityAccess, args: Mapping[str, Any]) -> Proposed:
             path=entity.page_url("delete", obj),
             prefill=run_record(entity, obj),
             reply=reply,
+            told=told,
         )
 
 
-def _dependents(entity: EntityAccess, obj: Any) -> list[str]:
-    """Return counts of records that point at this one, of kinds and rows that the person may see."""
-    counts = []
+def _dependents(entity: EntityAccess, obj: Any) -> tuple[list[str], dict[str, tuple[str, ...]]]:
+    """Return counts of records that point at this one, and the relations that tell it, by entity.
+
+    Only those that the person may read through the assistant: the admin's page lists everything, but this
+    text becomes part of the conversation and goes to the model.
+    """
+    counts: list[str] = []
+    told: dict[str, tuple[str, ...]] = {}
     for relation in entity.model._meta.related_objects:
-        related = relation.related_model
-        if relation.many_to_many or admin_of(entity.access.site, related) is None:
+        related, name = relation.related_model, relation.field.name
+        rows = entity.access.of_model(related)
+        if relation.many_to_many or rows is None or not rows.can_view or name not in rows.readable():
             continue
-        rows = related_rows(entity.access, related)
-        if rows is None or not rows.may_view():
-            continue
-        pointing = (
-            rows.queryset().order_by().filter(models.Q((relation.field.name, obj)))[: DEPENDENT_LIMIT + 1]
-        )
-        number = sum(1 for each in pointing if rows.may_view(each))
+        pointing = rows.queryset().order_by().filter(models.Q((name, obj)))[: DEPENDENT_LIMIT + 1]
+        number = sum(1 for each in pointing if rows.may_view(each) and name in rows.readable(each))
         if number:
-            name = _counted(related, number)
-            counts.append(f"{DEPENDENT_LIMIT}+ {name}" if number > DEPENDENT_LIMIT else f"{number} {name}")
-    return counts
+            noun = _counted(related, number)
+            counts.append(f"{DEPENDENT_LIMIT}+ {noun}" if number > DEPENDENT_LIMIT else f"{number} {noun}")
+            label = rows.entity.label
+            told[label] = (*told.get(label, ()), name)
+    return counts, told
 
 
 def _counted(model: type[models.Model], number: int) -> str:
     """Return a model's name for a number of records."""
     return str(model._meta.verbose_name if number == 1 else model._meta.verbose_name_plural)
-
-
-def preview_record(entity: EntityAccess, obj: Any) -> list[dict[str, str]]:
-    """Return label and text of each readable field of a record, for a person's own page."""
-    fields = []
-    for name, value in run_record(entity, obj).items():
-        field = model_field(entity.model, name)
-        if isinstance(value, dict) and set(value) <= {"id", "label"} and field.remote_field is not None:
-            text = str(value.get("label", value["id"]))
-        elif isinstance(value, list) and field.remote_field is not None:
-            text = ", ".join(each.get("label", each["id"]) for each in value)
-        else:
-            text = display(field, field.value_from_object(obj))
-        fields.append({"label": str(capfirst(field.verbose_name)), "value": text})
-    return fields
 
 
 def ask_user(args: Mapping[str, Any]) -> Asked:
