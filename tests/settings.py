@@ -18,7 +18,7 @@ from example_project.settings import COPILOT as _COPILOT  # noqa: E402
 from example_project.settings import INSTALLED_APPS as _APPS  # noqa: E402
 
 # Models of the tests' own; they are registered on no site but those that a test makes.
-INSTALLED_APPS = [*_APPS, "tests.projects.depot", "tests.projects.depot_north"]
+INSTALLED_APPS = [*_APPS, "tests.formapp", "tests.projects.depot", "tests.projects.depot_north"]
 
 TEST_DATABASE_URL = os.environ.get("COPILOT_TEST_DATABASE_URL", "")
 
