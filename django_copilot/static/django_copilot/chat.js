@@ -123,7 +123,7 @@ export async function makePanel({ host, config, memory, baseline, onClose }) {
     status.classList.toggle("copilot-problem", !working && state.problem !== null);
     status.classList.toggle("copilot-working", working);
     repair.replaceChildren(...repairs(working));
-    if (grown) scrollToLast();
+    if (grown || state.problem !== null) scrollToLast();
   }
 
   // A long answer is read from its question on.

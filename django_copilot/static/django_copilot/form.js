@@ -109,8 +109,8 @@ function start() {
   form.before(banner);
   for (const text of [draft.title, ...(draft.notices ?? [])]) if (text) banner.append(element("p", { text }));
   if (banner.childElementCount === 0) banner.remove();
-  for (const field of draft.fields ?? []) if (field.marked) {
-    markField(form, field, draft.texts, draft.showOld !== false);
+  for (const field of draft.fields ?? []) {
+    if (field.marked) markField(form, field, draft.texts, draft.showOld !== false);
   }
 }
 
