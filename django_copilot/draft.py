@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import json
 import logging
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
@@ -34,8 +35,8 @@ from .exceptions import CallError, CopilotError, ScopeUnavailable
 from .identity import key_text
 from .marks import page_marks
 from .models import Plan, PlanKind, PlanState
-from .prefill import Filled, differences, display, field_label, fill_from_store, snapshot
-from .scope import Scope, capture_scope, enter_scope
+from .prefill import Filled, differences, display, field_label, fill_from_store, inline_label, snapshot
+from .scope import Scope, capture_scope, enter_scope, page_url
 from .values import is_clean
 
 logger = logging.getLogger("django_copilot")
@@ -74,6 +75,7 @@ class Draft:
         self.notices: list[str] = []
         self.refusal: str | SafeString = ""  # why the submitted form may not be saved
         self.saved: Any = None
+        self._form_names: tuple[str, ...] = ()
         self._old: dict[str, Any] = {}
 
     # -- opening -----------------------------------------------------------------------------------
@@ -86,7 +88,7 @@ class Draft:
         plan_id = request.POST.get(PLAN_INPUT) if posted else given.get("aiPlan")
         if not plan_id and (posted or "aiPrefill" not in given or object_id is not None):
             return None
-        if "_popup" in request.GET or "_popup" in request.POST or "_saveasnew" in request.POST:
+        if "_popup" in request.GET or "_popup" in request.POST:
             return None
         object_pk = unquote(object_id) if object_id is not None else ""
         try:
@@ -117,6 +119,8 @@ class Draft:
             else:
                 self.notices.append(_("This proposal is not available. Nothing was filled in."))
             return
+        if "_saveasnew" in self.request.POST:
+            self.object_pk = ""  # the admin makes a new record of the form; the old one is left alone
         if not posted and not plans.is_openable(self.plan):
             if self.plan.state == PlanState.EXECUTED:
                 self.notices.append(_("This proposal was saved already. Nothing was filled in."))
@@ -124,7 +128,11 @@ class Draft:
                 self.notices.append(_("This proposal is too old to be opened. Nothing was filled in."))
             return
         self.travels = True
-        self._fill(self.plan.values)
+        filled = self._fill(self.plan.values)
+        if posted and filled is None:
+            self.detach(_("This proposal is not available any more."))
+        elif filled is not None and not posted and self.object_pk:
+            self._warn_of_changes(filled)
 
     def detach(self, reason: str) -> None:
         """Refuse this save and let the next one be an ordinary one, without the plan."""
@@ -135,22 +143,24 @@ class Draft:
 
     def _read_link(self, raw: str) -> None:
         try:
-            values = json.loads(raw) if len(raw) <= MAX_LINK_CHARS else None
+            given = json.loads(raw) if len(raw) <= MAX_LINK_CHARS else None
+            values = given if isinstance(given, dict) and is_clean(given) else None
         except (ValueError, RecursionError):
             values = None
-        if not isinstance(values, dict) or not is_clean(values):
+        if values is None:
             self.notices.append(_("The values in the link can't be read. Nothing was filled in."))
             return
         self._fill(values, without=PRIVILEGES)
 
-    def _fill(self, values: dict[str, Any], without: Any = ()) -> None:
+    def _fill(self, values: dict[str, Any], without: Any = ()) -> Filled | None:
+        """Check the values with the rights of now and keep them; None when nothing can be filled in at all."""
         try:
             filled = self._filled(values, without)
-        except CopilotError as error:
+        except (CopilotError, RecursionError) as error:
             logger.warning("A proposal could not be filled in: %s", error)
             self.notices.append(_("This proposal is not available. Nothing was filled in."))
-            return
-        self.typed = filled.typed
+            return None
+        self.typed, self._form_names = filled.typed, filled.form_names
         if filled.dropped:
             names = ", ".join(
                 field_label(self.model_admin.model, name)
@@ -159,6 +169,7 @@ class Draft:
             )
             if names:
                 self.notices.append(_("Not filled in: %(names)s.") % {"names": names})
+        return filled
 
     def _filled(self, values: dict[str, Any], without: Any) -> Filled:
         if self.scope is None:
@@ -171,7 +182,31 @@ class Draft:
                 raise CallError("not_found", "This is no entity that the person can use.")
             obj = entity.record(self.object_pk) if self.object_pk else None
             with entity.at("change" if obj is not None else "add", obj):
-                return fill_from_store(entity, obj, values, without=without)
+                filled = fill_from_store(entity, obj, values, without=without)
+                if self.plan is None:
+                    # Whoever wrote a link may have guessed names; only declared ones have an answer.
+                    declared = entity.declared(obj)
+                    filled = replace(filled, dropped=tuple(n for n in filled.dropped if n in declared))
+                return filled
+
+    def _warn_of_changes(self, filled: Filled) -> None:
+        """Say while the form is opened what would stop the save, and what nothing watches."""
+        assert self.plan is not None
+        model = self.model_admin.model
+        obj = model._base_manager.filter(pk=self.object_pk).first()
+        now = snapshot(self.model_admin, self.request, obj, self.plan.base["fields"]) if obj else None
+        if now is not None and any(differences(self.plan.base, now)):
+            self.notices.append(
+                _(
+                    "This record was changed after the proposal was made, so this form can't be saved. "
+                    "Start again from the page of the proposal."
+                )
+            )
+        if self.plan.base.get("unprotected"):
+            self.notices.append(
+                _("Changes that others make here meanwhile are not noticed: %(names)s.")
+                % {"names": ", ".join(self.plan.base["unprotected"])}
+            )
 
     def is_for(self, model_admin: Any, obj: Any) -> bool:
         """Tell whether a form of this ModelAdmin for this record is the draft's."""
@@ -200,11 +235,19 @@ class Draft:
                     note_plan(self.instance, draft.request.user, draft.plan.pk)
                 return super().save(commit=commit)
 
+            def _save_m2m(self) -> None:
+                # Part of every way to save a form, whatever a project's save_model leaves out.
+                super()._save_m2m()
+                draft.note_saved(self.instance)
+
+        # A new class makes its fields anew from the model: what a project's get_form did to its own class, a
+        # narrower queryset or a disabled field, must stay.
+        DraftForm.base_fields = base.base_fields
         DraftForm.__name__ = base.__name__
         return DraftForm
 
     def attach(self, form: Any) -> None:
-        """Put the values into an unbound form, and the plan's id into its first proposed field."""
+        """Put the values into an unbound form, and the plan's id beside each of them."""
         names = [name for name in self.typed if name in form.fields and not form.fields[name].disabled]
         for name in names:
             field = form.fields[name]
@@ -214,11 +257,12 @@ class Draft:
             self._old[name] = form.get_initial_for_field(field, name)
             if not form.is_bound:
                 form.initial[name] = self.typed[name]
-        carrier = names[0] if names else next(iter(form.fields), None)
-        if self.plan is not None and self.travels and carrier is not None:
-            # Inside a widget the input survives every theme and template; blocks around forms do not.
-            widget = form.fields[carrier].widget
-            widget.render = functools.partial(_render_with_plan, widget.render, str(self.plan.pk))
+        if self.plan is not None and self.travels:
+            # Inside a widget the input survives every theme and template; blocks around forms do not. And
+            # a template may leave out any single field.
+            for name in dict.fromkeys([*names, *list(form.fields)[:1]]):
+                widget = form.fields[name].widget
+                widget.render = functools.partial(_render_with_plan, widget.render, str(self.plan.pk))
 
     def marks(self, form: Any) -> dict[str, Any] | None:
         """Return what the page's script needs to mark the proposed fields, or None when it needs nothing."""
@@ -246,12 +290,14 @@ class Draft:
         """Return the page of the record that the plan was saved as, or "" when it is not known."""
         if self.plan is None or not self.plan.result_pk:
             return ""
-        opts = self.model_admin.opts
-        return reverse(
-            f"admin:{opts.app_label}_{opts.model_name}_change",
-            args=[quote(self.plan.result_pk)],
-            current_app=self.model_admin.admin_site.name,
-        )
+        return page_url(self.model_admin, "change", quote(self.plan.result_pk))
+
+    def note_saved(self, obj: Any) -> bool:
+        """Remember the record that was saved; tell whether it is this form's and not another one."""
+        if obj.pk is None or (self.saved is not None and self.saved.pk != obj.pk):
+            return False
+        self.saved = obj
+        return True
 
     def lock_and_compare(self) -> None:
         """Lock the record and refuse the save if it changed since the plan was made.
@@ -263,10 +309,9 @@ class Draft:
             return
         model = self.model_admin.model
         using = router.db_for_write(model)
-        rows = model._base_manager.using(using)
-        features = connections[using].features
-        if features.has_select_for_update:
-            rows = rows.select_for_update(of=("self",) if features.has_select_for_update_of else ())
+        rows = model._base_manager.using(using).select_related(None)
+        if connections[using].features.has_select_for_update:
+            rows = rows.select_for_update()  # with the rows of parent models, which hold fields of the form
         obj = rows.filter(pk=self.object_pk).first()
         if obj is None:
             return  # the admin's view says so
@@ -274,16 +319,19 @@ class Draft:
         now = snapshot(self.model_admin, self.request, obj, base["fields"])
         fields, inlines = differences(base, now)
         if fields or inlines:
+            self.travels = True  # whatever else is wrong with the plan, the next try is compared again
             self.refusal = self._conflict(obj, fields, inlines)
 
     def _conflict(self, obj: Any, fields: list[str], inlines: list[str]) -> SafeString:
         assert self.plan is not None
         shown = []
         for name in fields:
+            if name not in self._form_names:
+                continue  # not on her form any more: that it changed is all she may know
             field = model_field(type(obj), name)
             value = list(getattr(obj, name).all()) if field.many_to_many else getattr(obj, name)
             shown.append((field_label(type(obj), name), display(field, value) or _("empty")))
-        shown.extend((label, _("changed")) for label in inlines)
+        shown.extend((inline_label(key), _("changed")) for key in inlines)
         who, when = _last_change(obj, self.plan)
         plan_url = reverse(
             "admin:django_copilot_plan_detail",
@@ -299,7 +347,9 @@ class Draft:
         return format_html(
             '{} {} {} <a href="{}">{}</a>',
             by,
-            format_html("{} {}.", _("It now holds:"), format_html_join("; ", "{}: {}", shown)),
+            format_html("{} {}.", _("It now holds:"), format_html_join("; ", "{}: {}", shown))
+            if shown
+            else "",
             _("Nothing was saved."),
             plan_url,
             _("Start again from the current values"),
@@ -322,6 +372,7 @@ def _render_with_plan(render: Any, plan_id: str, *args: Any, **kwargs: Any) -> S
 
 def _last_change(obj: Any, plan: Plan) -> tuple[str, Any]:
     """Return who changed a record last since the plan was made, and when, as far as the admin knows."""
+    known = [who_changed(obj, plan.created_at)]
     entry = (
         LogEntry.objects.filter(
             content_type=ContentType.objects.get_for_model(obj, for_concrete_model=False),
@@ -333,5 +384,5 @@ def _last_change(obj: Any, plan: Plan) -> tuple[str, Any]:
         .first()
     )
     if entry is not None:
-        return str(entry.user), entry.action_time
-    return who_changed(obj, plan.created_at)
+        known.append((str(entry.user), entry.action_time))
+    return max((each for each in known if each[0]), key=lambda each: each[1], default=("", None))

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django import forms
+from django.apps import apps
 from django.contrib.admin.options import InlineModelAdmin
 from django.db import models, router
 from django.forms.models import _get_foreign_key
@@ -38,7 +39,8 @@ class Filled:
 
     stored: dict[str, Any]
     typed: dict[str, Any]
-    dropped: tuple[str, ...]  # declared names that can't be filled in here
+    dropped: tuple[str, ...]  # names given that can't be filled in here
+    form_names: tuple[str, ...] = ()  # every field of the person's form
 
 
 def open_form(entity: EntityAccess, obj: Any) -> forms.ModelForm[Any]:
@@ -92,6 +94,7 @@ def fill_from_store(
         stored={name: _stored(entity, name, value) for name, value in typed.items()},
         typed=typed,
         dropped=tuple(name for name in stored if name not in typed),
+        form_names=tuple(form.fields),
     )
 
 
@@ -191,17 +194,18 @@ def snapshot(model_admin: Any, request: Any, obj: Any, names: Iterable[str]) -> 
         model_admin, "get_inline_instances", (), lambda: model_admin.get_inline_instances(request, obj)
     )
     for inline in inlines:
-        label = str(inline.verbose_name_plural)
-        read = functools.partial(_inline_rows, inline, request, obj)
-        digests = ask_hook(inline, "get_queryset", None, read)
-        if digests is None:
-            unprotected.append(label)
+        found = ask_hook(inline, "get_queryset", None, functools.partial(_inline_rows, inline, request, obj))
+        if found is None:
+            unprotected.append(str(inline.verbose_name_plural))
         else:
-            rows[inline.model._meta.label_lower] = digests
+            rows.setdefault(found[0], {}).update(found[1])
     return {"fields": fields, "rows": rows, "unprotected": unprotected}
 
 
-def _inline_rows(inline: InlineModelAdmin[Any, Any], request: Any, obj: Any) -> dict[str, str] | None:
+def _inline_rows(
+    inline: InlineModelAdmin[Any, Any], request: Any, obj: Any
+) -> tuple[str, dict[str, str]] | None:
+    """Return "app.model.link" of an inline and the digests of its rows, or None when they can't be compared."""
     if not hasattr(inline, "fk_name"):
         return None  # a generic inline
     fk = _get_foreign_key(type(obj), inline.model, fk_name=inline.fk_name)
@@ -215,14 +219,19 @@ def _inline_rows(inline: InlineModelAdmin[Any, Any], request: Any, obj: Any) -> 
     for row in found:
         values = [str(field.value_to_string(row)) for field in row._meta.concrete_fields]
         digests[str(row.pk)] = hashlib.sha256(json.dumps(values).encode()).hexdigest()
-    return digests
+    return f"{inline.model._meta.label_lower}.{fk.name}", digests
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """Return the names of fields and the labels of inline models that differ between two snapshots."""
+    """Return the names of fields and the keys of inline rows that differ between two snapshots."""
     fields = [name for name, value in before["fields"].items() if now["fields"].get(name) != value]
-    rows = [label for label, digests in before["rows"].items() if now["rows"].get(label) != digests]
+    rows = [key for key, digests in before["rows"].items() if now["rows"].get(key) != digests]
     return fields, rows
+
+
+def inline_label(key: str) -> str:
+    """Return the label for people of the inline rows that a snapshot keeps under this key."""
+    return str(capfirst(apps.get_model(key.rpartition(".")[0])._meta.verbose_name_plural))
 
 
 def display(field: Any, value: Any) -> str:
