@@ -85,9 +85,9 @@ class StaffSession(SessionAuthentication):
         return "Session"
 
     def enforce_csrf(self, request: Request) -> None:
-        """Raise ApiError for a missing or wrong token."""
+        """Raise ApiError for a missing or wrong token, before the body is looked at."""
         try:
-            super().enforce_csrf(request)
+            super().enforce_csrf(request._request)  # type: ignore[arg-type]  # its own would parse the body
         except exceptions.PermissionDenied:
             raise ApiError(status.HTTP_403_FORBIDDEN, "csrf_failed") from None
 

@@ -14,11 +14,11 @@ from django.utils.translation import gettext as _
 
 from .. import plans
 from ..access import Access, EntityAccess
-from ..declaration import model_field
+from ..declaration import admin_of, model_field
 from ..exceptions import CallError, ScopeUnavailable
 from ..models import Plan, PlanKind, PlanState
 from ..prefill import display, field_label, fill_from_store, open_form, snapshot
-from ..scope import enter_scope
+from ..scope import enter_scope, page_url
 from .base import ApiError, OwnPage, json_answer, not_here, wants_json
 
 
@@ -28,9 +28,16 @@ class OwnPlan(OwnPage):
     def plan(self, request: HttpRequest, ident: str) -> Plan:
         """Return the plan. Raises ApiError."""
         found = plans.find_plan(request.user, self.scope, ident)
-        if found is None:
+        if found is None or self.admin_of(found) is None:
             not_here()
         return found
+
+    def admin_of(self, plan: Plan) -> Any:
+        """Return the ModelAdmin of the plan's model, or None when it is not registered here any more."""
+        try:
+            return admin_of(self.site, apps.get_model(plan.model))
+        except LookupError:
+            return None
 
     def url(self, name: str, *args: Any) -> str:
         """Return one of the site's addresses."""
@@ -38,9 +45,8 @@ class OwnPlan(OwnPage):
 
     def page_of(self, plan: Plan) -> str:
         """Return the address that opens the plan's page with its values."""
-        label = plan.model.replace(".", "_")
         page = "delete" if plan.kind == PlanKind.DELETE else "change" if plan.object_pk else "add"
-        path = self.url(f"{label}_{page}", *([quote(plan.object_pk)] if plan.object_pk else []))
+        path = page_url(self.admin_of(plan), page, quote(plan.object_pk) if plan.object_pk else None)
         creates, changes = plans.ACTIONS[PlanKind(plan.kind)]
         return f"{path}?{urlencode(plans.query_params(plan, plan.object_pk, creates, changes))}"
 
@@ -78,7 +84,7 @@ class PlanView(OwnPlan):
             "again_url": self.url("django_copilot_plan_again", plan.pk)
             if plan.state != PlanState.EXECUTED
             else "",
-            "result_url": self.url(f"{plan.model.replace('.', '_')}_change", quote(plan.result_pk))
+            "result_url": page_url(self.admin_of(plan), "change", quote(plan.result_pk))
             if plan.result_pk and plan.kind == PlanKind.FORM
             else "",
             "result_label": _("Open the saved record"),
