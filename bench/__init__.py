@@ -1,0 +1,1 @@
+"""Benchmarks: figures that the package promises, measured against stated bounds. Run ``python -m bench``."""
