@@ -15,6 +15,7 @@ class LazyView:
 
     The attributes are those that Django and middleware look for on the resolved callable: the view checks
     CSRF tokens and logins itself, and no request of ours runs inside ``ATOMIC_REQUESTS``.
+    There is no ``view_class``: Django's resolver asks every callable for one when it is first used.
     """
 
     csrf_exempt = True  # REST framework's session authentication checks the token
@@ -36,11 +37,6 @@ class LazyView:
     def initkwargs(self) -> dict[str, Any]:
         """Return what the view is made with."""
         return {"site": self.site}
-
-    @property
-    def view_class(self) -> Any:
-        """Return the view class, as Django's own tools ask for it."""
-        return self.cls
 
     @cached_property
     def _view(self) -> Any:
