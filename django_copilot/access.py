@@ -18,7 +18,6 @@ from typing import Any, TypeVar
 from django.contrib.admin import AdminSite, ModelAdmin
 from django.contrib.admin.utils import flatten_fieldsets, quote
 from django.db import models
-from django.urls import reverse
 
 from .declaration import (
     Entity,
@@ -31,7 +30,7 @@ from .declaration import (
 )
 from .exceptions import Refused
 from .identity import dereference, key_field, key_is_data, key_text, parse_key, refer
-from .scope import PERMISSION, ScopedRequest, at_page
+from .scope import PERMISSION, ScopedRequest, at_page, page_url
 from .values import FILLABLE
 
 logger = logging.getLogger("django_copilot")
@@ -396,12 +395,7 @@ class EntityAccess(RowAccess):
 
     def page_url(self, page: str, obj: Any = None) -> str:
         """Return the path of an admin page of this entity ("add", "change", "delete", "changelist")."""
-        opts = self.model._meta
-        return reverse(
-            f"admin:{opts.app_label}_{opts.model_name}_{page}",
-            args=[quote(obj.pk)] if obj is not None else [],
-            current_app=self.access.site.name,
-        )
+        return page_url(self.model_admin, page, quote(obj.pk) if obj is not None else None)
 
     def at(self, page: str, obj: Any = None) -> Any:
         """Enter the request of that admin page, for hooks that look at the address."""

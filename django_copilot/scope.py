@@ -22,12 +22,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import unquote
 
 from django.contrib.admin import AdminSite, ModelAdmin
 from django.contrib.auth import get_user_model
 from django.http import HttpRequest
-from django.urls import resolve, reverse
+from django.urls import NoReverseMatch, get_script_prefix, resolve, reverse
 from django.utils import timezone, translation
+from django.utils.encoding import iri_to_uri
 from django.utils.module_loading import import_string
 
 from .conf import get_settings
@@ -191,19 +193,37 @@ def enter_scope(scope: Scope, user_pk: Any, *, just_loaded: Any = None) -> Itera
         yield request
 
 
+def page_url(model_admin: Any, page: str, pk: str | None = None) -> str:
+    """Return the path of a ModelAdmin's page: "changelist", "add", "change" or "delete".
+
+    ``pk`` is the quoted key where the page has one. Raises NoReverseMatch when there is no such page.
+    """
+    opts, site = model_admin.opts, model_admin.admin_site
+    name = f"{opts.app_label}_{opts.model_name}"
+    shared = name.count("_") > 1 and any(
+        each is not model_admin and f"{each.opts.app_label}_{each.opts.model_name}" == name
+        for each in site._registry.values()
+    )
+    if not shared:
+        return reverse(f"admin:{name}_{page}", args=[pk] if pk is not None else [], current_app=site.name)
+    # a + b_c and a_b + c have the same names of addresses, and the one registered last would be found.
+    root = reverse("admin:app_list", args=[opts.app_label], current_app=site.name)
+    ending = {"changelist": "", "add": "add/"}.get(page, f"{pk}/{page}/")
+    url = f"{root}{iri_to_uri(f'{opts.model_name}/{ending}')}"
+    found = resolve(unquote(url.removeprefix(get_script_prefix().rstrip("/"))))
+    if getattr(found.func, "model_admin", None) is not model_admin:
+        raise NoReverseMatch(f"The admin's page {page!r} of {opts.label} has an address of its own.")
+    return url
+
+
 @contextmanager
 def at_page(request: HttpRequest, model_admin: ModelAdmin[Any], page: str, pk: str | None) -> Iterator[None]:
     """Let hooks see the request as one for that admin page: path and resolver_match are the page's.
 
     ``page`` is "changelist", "add", "change" or "delete"; ``pk`` is the quoted key where the page has one.
     """
-    opts = model_admin.opts
     before = request.path, request.path_info, request.resolver_match
-    url = reverse(
-        f"admin:{opts.app_label}_{opts.model_name}_{page}",
-        args=[pk] if pk is not None else [],
-        current_app=model_admin.admin_site.name,
-    )
+    url = unquote(page_url(model_admin, page, pk))  # as requests hold it, decoded
     request.path = url
     request.path_info = url.removeprefix(request.META.get("SCRIPT_NAME", ""))
     request.resolver_match = resolve(request.path_info)
