@@ -10,7 +10,7 @@ import datetime
 import functools
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,10 +64,11 @@ def fill_from_tool(entity: EntityAccess, obj: Any, given: Mapping[str, Any]) -> 
     form = open_form(entity, obj)
     usable = [name for name in given if name in fillable and _is_open(form, name)]
     dropped = tuple(name for name in given if name not in usable)
-    if given and not usable:
+    if not usable and (given or not fillable):
         raise Refused(
             "not_fillable",
-            f"This person can't fill in {', '.join(dropped)} here. Fields: {', '.join(fillable) or 'none'}.",
+            f"This person can't fill in {', '.join(dropped) or 'anything'} here. "
+            f"Fields: {', '.join(fillable) or 'none'}.",
         )
     typed = {name: _typed(entity, form, name, given[name], from_model=True) for name in usable}
     return Filled(
@@ -141,20 +142,20 @@ def _related(
     rows = related_rows(entity.access, model)
     if rows is None or not isinstance(form_field, forms.ModelChoiceField):
         raise wrong_value(name, "this relation can't be filled in by the assistant.")
-    parse: Callable[[Any], Any] = functools.partial(parse_key, model)
-    if from_model:
-        related = entity.access.of_model(model)
-        if related is not None:
-            parse = related.key
-        elif key_is_data(model):
-            parse = functools.partial(dereference, entity.request, model)
+    related = entity.access.of_model(model) if from_model else None
     try:
-        pks = list(dict.fromkeys(parse(raw) for raw in given))
+        if related is not None:
+            keys = [related.keys(raw) for raw in given]
+        elif from_model and key_is_data(model):
+            keys = [[dereference(entity.request, model, raw)] for raw in given]
+        else:
+            keys = [[parse_key(model, raw)] for raw in given]
     except CallError as error:
         raise CallError(error.code, f"{name}: {error.message}", field=name) from None
+    pks = list(dict.fromkeys(key for each in keys for key in each))
     seen = rows.visible(set(pks))
     offered = set(form_field.queryset.filter(models.Q(("pk__in", pks))).values_list("pk", flat=True))  # type: ignore[union-attr]
-    if any(pk not in seen or pk not in offered for pk in pks):
+    if not all(keys) or any(pk not in seen or pk not in offered for pk in pks):
         raise Refused("invalid_value", f"{name}: no such record can be chosen here.", field=name)
     return [seen[pk] for pk in pks]
 
