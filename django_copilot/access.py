@@ -11,7 +11,7 @@ within it; rights are never carried over to the next.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -28,8 +28,8 @@ from .declaration import (
     never_fillable,
     never_readable,
 )
-from .exceptions import Refused
-from .identity import dereference, key_field, key_is_data, key_text, parse_key, refer
+from .exceptions import CallError, Refused
+from .identity import dereference, is_reference, key_is_data, key_text, own_key, parse_key, refer
 from .scope import PERMISSION, ScopedRequest, at_page, page_url
 from .values import FILLABLE
 
@@ -359,28 +359,60 @@ class EntityAccess(RowAccess):
     # -- records -----------------------------------------------------------------------------------
 
     @cached_property
-    def _key_is_shown(self) -> bool:
-        return (
-            not key_is_data(self.model)
-            or key_field(self.model).name in self.readable()
-            or (self.model._meta.pk is not None and self.model._meta.pk.name in self.readable())
-        )
+    def _key_is_named(self) -> bool:
+        """Tell whether keys are named by themselves at all, where they are data."""
+        field = own_key(self.model)
+        if not self.can_view or field.name not in self.readable():
+            return False
+        if field.remote_field is None:
+            return True
+        related = self.access.of_model(field.remote_field.model)
+        return field.target_field.primary_key and related is not None and related._key_is_named
 
-    def ids(self, pks: list[Any]) -> dict[Any, str]:
-        """Return the names of records towards the model, by key."""
-        if self._key_is_shown:
-            return {pk: key_text(self.model, pk) for pk in pks}
-        return refer(self.request, self.model, pks)
+    def _named(self, objects: Iterable[Any]) -> set[Any]:
+        """Return the keys, of these viewable records, that the model may get although they are data.
 
-    def key(self, given: Any) -> Any:
-        """Return the key that an id from the model names. Raises CallError when it is no proper id."""
-        if self._key_is_shown:
-            return parse_key(self.model, given)
-        return dereference(self.request, self.model, given)
+        A key that is another record's is shown where that record's own key is, on that very record.
+        """
+        if not self._key_is_named:
+            return set()
+        field = own_key(self.model)
+        named = {obj.pk for obj in objects if field.name in self.readable(obj)}
+        if field.remote_field is None:
+            return named
+        related = self.access.of_model(field.remote_field.model)
+        return related._named(related.visible(named).values()) if related is not None else set()
+
+    def ids(self, objects: Iterable[Any]) -> dict[Any, str]:
+        """Return the names, towards the model, of records that the person may view, by key."""
+        objects = list(objects)
+        if not key_is_data(self.model):
+            return {obj.pk: key_text(self.model, obj.pk) for obj in objects}
+        named = self._named(objects)
+        hidden = [obj.pk for obj in objects if obj.pk not in named]
+        return {pk: key_text(self.model, pk) for pk in named} | refer(self.request, self.model, hidden)
+
+    def keys(self, given: Any) -> list[Any]:
+        """Return the key that an id from the model names, or nothing where that would tell of a hidden one.
+
+        Raises CallError when it is no proper id.
+        """
+        if not key_is_data(self.model):
+            return [parse_key(self.model, given)]
+        if not self._key_is_named or is_reference(given):
+            try:
+                return [dereference(self.request, self.model, given)]
+            except CallError:
+                if not self._key_is_named:
+                    raise
+        key = parse_key(self.model, given)
+        return list(self._named(self.visible({key}).values()))
 
     def find(self, given: Any) -> Any:
         """Return the record of an id from the model. Raises CallError: the same for every hidden reason."""
-        return self._record(self.key(given))
+        for key in self.keys(given):
+            return self._record(key)
+        raise Refused("not_found", NOT_FOUND)
 
     def record(self, text: str) -> Any:
         """Return the record of a key's canonical text, as addresses and plans hold it. Raises CallError."""

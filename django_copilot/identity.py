@@ -31,6 +31,14 @@ def key_field(model: type[models.Model]) -> Any:
     return field
 
 
+def own_key(model: type[models.Model]) -> Any:
+    """Return the field that decides whether the key is shown: past links to parents, but no other relation."""
+    field: Any = model._meta.pk
+    while field.remote_field is not None and field.remote_field.parent_link:
+        field = field.remote_field.model._meta.pk
+    return field
+
+
 def key_is_data(model: type[models.Model]) -> bool:
     """Tell whether the key's value may tell something about the record."""
     return not isinstance(
@@ -107,9 +115,14 @@ def refer(request: ScopedRequest, model: type[models.Model], pks: Iterable[Any])
     return tokens
 
 
+def is_reference(given: Any) -> bool:
+    """Tell whether an id from the model has the form of a reference."""
+    return isinstance(given, str) and given.startswith(_PREFIX) and len(given) <= 40 and given.isascii()
+
+
 def dereference(request: ScopedRequest, model: type[models.Model], given: Any) -> Any:
     """Return the key that a reference stands for. Raises CallError when it is not one of this person's."""
-    if isinstance(given, str) and given.startswith(_PREFIX) and len(given) <= 40 and given.isascii():
+    if is_reference(given):
         found = Reference.objects.filter(
             token=given, user_id=request.user.pk, model=model._meta.label_lower
         ).first()

@@ -123,7 +123,7 @@ def run_query(entity: EntityAccess, query: Query) -> Rows:
         condition, filtered = _conditions(entity, query.filters, readable)
         found, has_more = _scan(entity, condition, filtered, query.limit)
         cells = _Cells(entity, fields, [obj for obj, _ in found])
-        idents = entity.ids([obj.pk for obj, _ in found])
+        idents = entity.ids([obj for obj, _ in found])
         rows = tuple((idents[obj.pk], obj, cells.of(obj, readable)) for obj, readable in found)
     return Rows(entity=entity, fields=fields, rows=rows, has_more=has_more)
 
@@ -157,7 +157,7 @@ def _conditions(
     names = []
     for name, given in filters.items():
         if name == "id":
-            condition &= models.Q(("pk", entity.key(given)))
+            condition &= models.Q(("pk__in", entity.keys(given)))
             continue
         if name not in readable:
             raise unknown_field(name, ["id", *readable])
@@ -170,21 +170,21 @@ def _conditions(
         if given is None:
             condition &= models.Q((f"{field.name}__isnull", True))
         elif field.remote_field is not None:
-            condition &= models.Q((f"{field.name}__pk", _related_key(entity.access, field, name, given)))
+            condition &= models.Q((f"{field.name}__pk__in", _related_keys(entity.access, field, name, given)))
         else:
             condition &= models.Q((field.name, json_to_python(field, name, given)))
     return condition, tuple(names)
 
 
-def _related_key(access: Access, field: Any, name: str, given: Any) -> Any:
+def _related_keys(access: Access, field: Any, name: str, given: Any) -> list[Any]:
     model = field.remote_field.model
     try:
         related = access.of_model(model)
         if related is not None:
-            return related.key(given)
+            return related.keys(given)
         if key_is_data(model):
-            return dereference(access.request, model, given)
-        return parse_key(model, given)
+            return [dereference(access.request, model, given)]
+        return [parse_key(model, given)]
     except CallError as error:
         raise CallError(error.code, f"{name}: {error.message}", field=name) from None
 
@@ -300,10 +300,9 @@ def _related_values(access: Access, field: Any, objects: Sequence[Any]) -> dict[
     related = access.of_model(model)
     rows = related_rows(access, model) if related is not None else None
     labelled = rows.visible(set(pks.values())) if rows is not None else {}
-    if related is not None and related.can_view:
-        idents = related.ids(list(pks.values()))
-    elif key_is_data(model):
-        idents = refer(access.request, model, pks.values())
+    if key_is_data(model):
+        idents = related.ids(labelled.values()) if related is not None else {}
+        idents |= refer(access.request, model, set(pks.values()) - set(idents))
     else:
         idents = {pk: key_text(model, pk) for pk in pks.values()}
     return {

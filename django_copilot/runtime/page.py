@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import unquote as unquote_url
 from urllib.parse import urlsplit
 
 from django.contrib.admin import AdminSite
@@ -19,7 +20,7 @@ def page_context(site: AdminSite, scope: Scope, user: Any, page: str | None) -> 
     if not page:
         return None
     try:
-        match = resolve(urlsplit(page).path.removeprefix(scope.script))
+        match = resolve(unquote_url(urlsplit(page).path).removeprefix(scope.script))
     except (Resolver404, ValueError):
         return None
     model_admin: Any = getattr(match.func, "model_admin", None)
@@ -39,7 +40,7 @@ def page_context(site: AdminSite, scope: Scope, user: Any, page: str | None) -> 
                     obj = entity.record(unquote(object_id))
                 except CallError:
                     return told
-                told["id"] = entity.ids([obj.pk])[obj.pk]
+                told["id"] = entity.ids([obj])[obj.pk]
             return told
     except ScopeUnavailable:
         return None

@@ -71,7 +71,7 @@ def _propose_form(entity: EntityAccess, obj: Any, given: Mapping[str, Any]) -> P
             % {"name": name},
         )
     else:
-        record_id = entity.ids([obj.pk])[obj.pk]
+        record_id = entity.ids([obj])[obj.pk]
         base = snapshot(entity.model_admin, entity.request, obj, open_form(entity, obj).fields)
         reply = _("I opened the form of %(name)s %(id)s. Nothing is saved until you save it.") % {
             "name": name,
@@ -101,7 +101,7 @@ def confirm_delete(entity: EntityAccess, args: Mapping[str, Any]) -> Proposed:
     with entity.at("delete", obj):
         if not entity.may_delete(obj):
             raise Refused("not_allowed", "This person may not delete that record.")
-        record_id = entity.ids([obj.pk])[obj.pk]
+        record_id = entity.ids([obj])[obj.pk]
         reply = _(
             "This is the delete page of %(name)s %(id)s. Nothing is deleted until you confirm it there."
         ) % {

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
-from pytest_django.fixtures import SettingsWrapper
 
 from .sites import Project
 
 
 @pytest.fixture
-def project(db: None, settings: SettingsWrapper) -> Iterator[Project]:
+def project(db: None, settings: Any) -> Iterator[Project]:
     """Give a project without any admin site yet."""
     made = Project(settings)
     yield made

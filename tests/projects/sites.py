@@ -14,7 +14,6 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Permission
 from django.test import Client
 from django.urls import URLResolver, path
-from pytest_django.fixtures import SettingsWrapper
 
 from django_copilot.admin import HarnessMixin
 from django_copilot.backends.base import ModelRequest
@@ -34,9 +33,10 @@ def declared(*, read: Any = (), fill: Any = (), **attributes: Any) -> type[admin
 class Project:
     """The admin sites of one test, each at /<its name>/."""
 
-    def __init__(self, settings: SettingsWrapper) -> None:
+    def __init__(self, settings: Any) -> None:
         self.settings = settings
         self.sites: dict[str, AdminSite] = {}
+        settings.TEMPLATES = [{**settings.TEMPLATES[0], "DIRS": []}]  # without the example's own header
 
     def site(
         self,
