@@ -153,7 +153,6 @@ def _related(
     except CallError as error:
         raise CallError(error.code, f"{name}: {error.message}", field=name) from None
     pks = list(dict.fromkeys(key for each in keys for key in each))
-    pks = list(dict.fromkeys(key for each in keys for key in each))
     seen = rows.visible(set(pks))
     offered = set(form_field.queryset.filter(models.Q(("pk__in", pks))).values_list("pk", flat=True))  # type: ignore[union-attr]
     if not all(keys) or any(pk not in seen or pk not in offered for pk in pks):
