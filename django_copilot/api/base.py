@@ -54,7 +54,7 @@ def error_text(code: str) -> str:
         "no_entities": _("There is nothing here that the assistant could show you or fill in for you."),
         "not_found": _("There is no such conversation."),
         "turn_running": _("The assistant is still answering in this conversation. Wait for it to finish."),
-        "throttled": _("That were many messages in a short time. Wait a moment and try again."),
+        "throttled": _("You sent many messages in a short time. Wait a moment and try again."),
         "history_unreadable": _("The earlier messages can't be read. Start a new conversation."),
         "model_not_configured": _("The assistant is not available: no model is set up on this site."),
         "model_unavailable": _("The model can't be reached at the moment. Try again later."),
