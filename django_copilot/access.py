@@ -11,7 +11,7 @@ within it; rights are never carried over to the next.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -23,7 +23,6 @@ from .declaration import (
     Entity,
     admin_of,
     entities_of,
-    entity_for,
     model_field,
     never_fillable,
     never_readable,
@@ -75,8 +74,16 @@ class Access:
             raise Refused(code, "This person may not use the assistant here any more.")
 
     @cached_property
-    def _declared(self) -> dict[str, Entity]:
+    def _declared(self) -> Mapping[str, Entity]:
         return entities_of(self.site)
+
+    @cached_property
+    def _by_model(self) -> dict[Any, Entity]:
+        return {each.model: each for each in self._declared.values()}
+
+    def entity_of(self, model: Any) -> Entity | None:
+        """Return the entity of exactly this model class, usable or not, if it is declared."""
+        return self._by_model.get(model)
 
     def all(self) -> Iterator[EntityAccess]:
         """Go through the declared entities, usable or not, in the site's order."""
@@ -103,7 +110,7 @@ class Access:
 
     def of_model(self, model: Any) -> EntityAccess | None:
         """Return the usable entity of exactly this model class."""
-        entity = entity_for(self.site, model)
+        entity = self._by_model.get(model)
         access = self._of(entity) if entity is not None else None
         return access if access is not None and access.is_usable else None
 

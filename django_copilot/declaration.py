@@ -9,8 +9,9 @@ import hashlib
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from django.contrib.admin import AdminSite, ModelAdmin
@@ -70,9 +71,20 @@ class Entity:
         return label
 
 
-def entities_of(site: AdminSite) -> dict[str, Entity]:
-    """Return the declared entities of a site by tool name. Clashing model names carry their app's label."""
-    declared = [each for each in site._registry.values() if is_declared(each)]
+def entities_of(site: AdminSite) -> Mapping[str, Entity]:
+    """Return the declared entities of a site by tool name. Clashing model names carry their app's label.
+
+    What is declared is asked each time; the names are kept with the site as long as that is the same.
+    """
+    declared = tuple(each for each in site._registry.values() if is_declared(each))
+    kept: tuple[tuple[Any, ...], Mapping[str, Entity]] | None = getattr(site, "_copilot_entities", None)
+    if kept is None or kept[0] != declared:
+        kept = declared, MappingProxyType(_named(declared))
+        site._copilot_entities = kept  # type: ignore[attr-defined]
+    return kept[1]
+
+
+def _named(declared: Sequence[Any]) -> dict[str, Entity]:
     short = Counter(_ascii(each.opts.model_name or "") for each in declared)
     entities: dict[str, Entity] = {}
     for model_admin in declared:
@@ -85,14 +97,6 @@ def entities_of(site: AdminSite) -> dict[str, Entity]:
             name = f"{name[: NAME_LENGTH - 9]}_{digest}"
         entities[name] = Entity(name, model_admin)
     return entities
-
-
-def entity_for(site: AdminSite, model: Any) -> Entity | None:
-    """Return the entity of exactly this model class on the site, if it is declared."""
-    model_admin = site._registry.get(model)
-    if model_admin is None or not is_declared(model_admin):
-        return None
-    return next(each for each in entities_of(site).values() if each.model_admin is model_admin)
 
 
 def has_entities(site: AdminSite) -> bool:

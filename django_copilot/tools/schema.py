@@ -12,7 +12,7 @@ from django.db import models
 
 from ..access import Access, EntityAccess
 from ..backends.base import ToolSpec
-from ..declaration import admin_of, entity_for, model_field
+from ..declaration import admin_of, model_field
 from ..exceptions import CallError
 from ..rows import DEFAULT_LIMIT, MAX_LIMIT
 from ..values import field_schema
@@ -144,7 +144,7 @@ def _value_schema(access: Access, model: Any, name: str, *, writing: bool = Fals
         return None
     if field.remote_field is not None:
         related = field.remote_field.model
-        entity = entity_for(access.site, related)
+        entity = access.entity_of(related)
         of = entity.name if entity is not None else str(related._meta.verbose_name)
         if writing and admin_of(access.site, related) is None:
             return None
