@@ -127,12 +127,12 @@ class Draft:
             else:
                 self.notices.append(_("This proposal is too old to be opened. Nothing was filled in."))
             return
-        self.travels = True
         filled = self._fill(self.plan.values)
-        if posted and filled is None:
+        self.travels = filled is not None
+        if posted and not self.travels:
             self.detach(_("This proposal is not available any more."))
-        elif filled is not None and not posted and self.object_pk:
-            self._warn_of_changes(filled)
+        elif self.travels and not posted and self.object_pk:
+            self._warn_of_changes()
 
     def detach(self, reason: str) -> None:
         """Refuse this save and let the next one be an ordinary one, without the plan."""
@@ -189,7 +189,7 @@ class Draft:
                     filled = replace(filled, dropped=tuple(n for n in filled.dropped if n in declared))
                 return filled
 
-    def _warn_of_changes(self, filled: Filled) -> None:
+    def _warn_of_changes(self) -> None:
         """Say while the form is opened what would stop the save, and what nothing watches."""
         assert self.plan is not None
         model = self.model_admin.model
