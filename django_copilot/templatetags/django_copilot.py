@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django import template
-from django.contrib.admin import AdminSite
+from django.contrib.admin import AdminSite, sites
 from django.middleware.csrf import get_token
 from django.template.context import RequestContext
 from django.template.loader import render_to_string
@@ -14,7 +14,7 @@ from django.utils import timezone, translation
 from django.utils.safestring import SafeString
 
 from django_copilot.backends import get_backend
-from django_copilot.declaration import is_declared
+from django_copilot.declaration import has_entities, is_declared
 from django_copilot.exceptions import CopilotError
 from django_copilot.scope import PERMISSION
 
@@ -56,11 +56,19 @@ def copilot_panel(context: RequestContext) -> SafeString:
 
 
 def _site_of(request: Any) -> AdminSite | None:
-    """Return the AdminSite whose page this is, from the view that answers."""
-    func = getattr(getattr(request, "resolver_match", None), "func", None)
+    """Return the AdminSite whose page this is, from the view that answers, or from its address.
+
+    A page of a project's own is known by its namespace alone. A site that was replaced may still be around
+    under the same name; it has no entities.
+    """
+    match = getattr(request, "resolver_match", None)
+    func = getattr(match, "func", None)
     owner = getattr(func, "model_admin", None) or func
     site = getattr(owner, "admin_site", None)
-    return site if hasattr(site, "_registry") else None
+    if hasattr(site, "_registry"):
+        return site
+    names = getattr(match, "namespaces", ())
+    return next((each for each in sites.all_sites if each.name in names and has_entities(each)), None)
 
 
 def _has_any(site: AdminSite, request: Any) -> bool:

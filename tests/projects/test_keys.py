@@ -41,7 +41,9 @@ def test_text_keys_of_any_characters_name_their_record_everywhere(project: Proje
     """hazard 92"""
     project.site(
         {
-            depot.Bin: declared(read=["code", "title"], fill=["title"], fields=["title"], list_display=["code"]),
+            depot.Bin: declared(
+                read=["code", "title"], fill=["title"], fields=["title"], list_display=["code"]
+            ),
             depot.Item: TITLE,
         }
     )
