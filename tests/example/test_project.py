@@ -113,6 +113,7 @@ def test_the_language_switch_keeps_the_page(log_in: Callable[[str], Client]) -> 
     assert "Przykładowy sklep" in content
     assert "produkty" in content.lower()
     assert 'lang="pl" aria-current="true"' in content
+    assert all(f">{name}</button>" in content for name in ("English", "Polski", "Русский"))
     assert "style=" not in content.split('class="store-language"')[1].split("</form>")[0]
 
 
