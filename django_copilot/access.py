@@ -193,6 +193,7 @@ class EntityAccess(RowAccess):
         self.name = entity.name
         self._shown_cache: dict[Any, frozenset[str]] = {}
         self._form_cache: dict[bool, Any] = {}
+        self._on_form_cache: dict[str, list[str]] = {}  # by the page's path
 
     # -- rights on the whole entity ----------------------------------------------------------------
 
@@ -286,7 +287,7 @@ class EntityAccess(RowAccess):
             return self._shown_cache[key]
 
         def ask() -> frozenset[str]:
-            on_form = set(flatten_fieldsets(ma.get_fieldsets(request, obj)))
+            on_form = set(self._on_form(obj))
             if self._form_decides:
                 form = ma.get_form(request, obj, change=obj is not None, fields=None)
                 on_form &= {*form.base_fields, *readonly}
@@ -298,6 +299,16 @@ class EntityAccess(RowAccess):
         if key is not None:
             self._shown_cache[key] = shown
         return shown
+
+    def _on_form(self, obj: Any) -> list[str]:
+        """Return the names in the form's fieldsets. Without a record asked once per page: it makes a form."""
+        if obj is not None:
+            return flatten_fieldsets(self.model_admin.get_fieldsets(self.request, obj))
+        names = self._on_form_cache.get(self.request.path)
+        if names is None:
+            names = flatten_fieldsets(self.model_admin.get_fieldsets(self.request, None))
+            self._on_form_cache[self.request.path] = names
+        return list(names)
 
     @cached_property
     def _fields_depend_on_record(self) -> bool:
@@ -319,6 +330,8 @@ class EntityAccess(RowAccess):
 
     def form_class(self, obj: Any = None, *, change: bool) -> Any:
         """Return the class of the form that this person would get. Raises Refused when a hook fails."""
+        if obj is None and change and not self._form_decides and self.can_change:
+            change = False  # Django's own get_form makes no other difference, and a class costs a lot
         if obj is None and change in self._form_cache:
             return self._form_cache[change]
         ma, request = self.model_admin, self.request
@@ -326,9 +339,7 @@ class EntityAccess(RowAccess):
             ma,
             "get_form",
             None,
-            lambda: ma.get_form(
-                request, obj, change=change, fields=flatten_fieldsets(ma.get_fieldsets(request, obj))
-            ),
+            lambda: ma.get_form(request, obj, change=change, fields=self._on_form(obj)),
         )
         if made is None:
             raise Refused("not_available", "That form can't be opened by the assistant.")
@@ -426,10 +437,11 @@ class EntityAccess(RowAccess):
         return self._record(parse_key(self.model, text))
 
     def _record(self, pk: Any) -> Any:
-        found = {obj.pk: obj for obj in self.queryset().order_by().filter(models.Q(("pk", pk)))[:2]}
-        for obj in found.values():
-            if self.may_view(obj):
-                return obj
+        with at_page(self.request, self.model_admin, "change", quote(pk)):
+            found = {obj.pk: obj for obj in self.queryset().order_by().filter(models.Q(("pk", pk)))[:2]}
+            for obj in found.values():
+                if self.may_view(obj):
+                    return obj
         raise Refused("not_found", NOT_FOUND)
 
     def page_url(self, page: str, obj: Any = None) -> str:

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 
 from ..access import Access, EntityAccess
 from ..conf import get_settings
 
 _WORD = re.compile(r"[^\W_]+")
 FOUND_LIMIT = 5
+SHARED = 3  # letters at the beginning, at least, of words that are alike
 
 
 def _fold(text: str) -> list[str]:
@@ -33,17 +36,29 @@ def _alike(word: str, other: str) -> float:
             break
         shared += 1
     longest = max(len(word), len(other))
-    return shared / longest if shared >= 3 and shared >= 0.6 * longest - 0.5 else 0.0
+    return shared / longest if shared >= SHARED and shared >= 0.6 * longest - 0.5 else 0.0
 
 
-def _score(entity: EntityAccess, words: Sequence[str]) -> float:
+@lru_cache(maxsize=4096)
+def _folded_names(*names: str) -> frozenset[str]:
+    return frozenset(word for name in names for word in _fold(name))
+
+
+def _by_beginning(words: Sequence[str]) -> dict[str, Counter[str]]:
+    """Return the words with how often each occurs, by the letters that alike words must share."""
+    grouped: dict[str, Counter[str]] = {}
+    for word in words:
+        grouped.setdefault(word[:SHARED], Counter())[word] += 1
+    return grouped
+
+
+def _score(entity: EntityAccess, words: Mapping[str, Counter[str]]) -> float:
     meta = entity.model._meta
-    names = {
-        *_fold(entity.name),
-        *_fold(str(meta.verbose_name)),
-        *_fold(str(meta.verbose_name_plural)),
-    }
-    return sum(max((_alike(word, name) for name in names), default=0.0) for word in words)
+    best: dict[str, float] = {}
+    for name in _folded_names(entity.name, str(meta.verbose_name), str(meta.verbose_name_plural)):
+        for word, count in words.get(name[:SHARED], {}).items():
+            best[word] = max(best.get(word, 0.0), _alike(word, name) * count)
+    return sum(best.values())
 
 
 def choose(
@@ -56,7 +71,7 @@ def choose(
     most = get_settings().MAX_ENTITIES
     candidates = list(access.all())
     if len(candidates) > most:
-        words = _fold(message)[:200]
+        words = _by_beginning(_fold(message)[:200])
         scores = {
             each.name: (each.name == page) * 1.5 + (each.entity.label in recent) * 0.75 + _score(each, words)
             for each in candidates
@@ -82,7 +97,7 @@ def has_more(access: Access, chosen: Sequence[EntityAccess]) -> bool:
 
 def find(access: Access, text: str) -> list[EntityAccess]:
     """Return usable entities whose names agree with the words, best first."""
-    words = _fold(text)[:50]
+    words = _by_beginning(_fold(text)[:50])
     scored = sorted(((_score(each, words), each) for each in access.all()), key=lambda pair: -pair[0])
     found: list[EntityAccess] = []
     for score, each in scored:
