@@ -6,15 +6,20 @@ Nothing here touches the database but the one check that is tagged for it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from django import forms
 from django.apps import apps
 from django.contrib.admin import ModelAdmin, sites
+from django.contrib.admin.utils import flatten, flatten_fieldsets
+from django.contrib.auth.base_user import AbstractBaseUser
 from django.core import checks
 from django.db import models
 
-from .conf import get_settings
+from .backends import backend_class
+from .conf import Settings, get_settings
 from .declaration import (
     PRIVILEGES,
     Declaration,
@@ -25,18 +30,22 @@ from .declaration import (
     never_readable,
 )
 from .exceptions import ConfigurationError
+from .scope import own_scope
 from .values import FILLABLE
 
 SECRET = re.compile(
-    r"pass(word|wd|phrase)|token|secret|api_?key|private_?key|(^|_)hash($|_)|salt|credential|otp|(^|_)pin($|_)|cvv|iban|ssn",
+    r"pass(word|wd|phrase|code)|token|secret|credential|(api|private|access|encryption)_?key"
+    r"|(^|_)(hash|salt|otp|totp|pin|pwd|cvc|cvv|iban|ssn|pesel|mfa|2fa)(_|$)",
     re.IGNORECASE,
 )
+PER_FIELD = ("copilot.W022", "copilot.W023", "copilot.W035", "copilot.W036")  # harness_silence takes these
 CLASHING = ("list", "persist")
+MAY_BE_ZERO = ("MODEL_RETRIES", "HISTORY_MESSAGES", "HISTORY_CHARS")
 
 
 def check_all(app_configs: Any = None, **kwargs: Any) -> list[checks.CheckMessage]:
     """Run every check that needs no database."""
-    found = [*_check_settings(), *_check_order()]
+    found = [*_check_settings(), *(list(_check_order()) or _check_template())]
     if apps.is_installed("django.contrib.admin"):
         for site in sorted(sites.all_sites, key=lambda each: each.name):
             for model_admin in list(site._registry.values()):
@@ -46,15 +55,44 @@ def check_all(app_configs: Any = None, **kwargs: Any) -> list[checks.CheckMessag
 
 
 def _check_settings() -> Iterator[checks.CheckMessage]:
-    try:
-        get_settings()
-    except ConfigurationError as error:
-        yield checks.Error(str(error), id="copilot.E001")
-    except TypeError as error:
-        yield checks.Error(f"COPILOT: {error}", id="copilot.E001")
     for needed in ("rest_framework", "simple_history"):
         if not apps.is_installed(needed):
             yield checks.Error(f"django_copilot needs {needed!r} in INSTALLED_APPS.", id="copilot.E002")
+    try:
+        settings = get_settings()
+    except ConfigurationError as error:
+        yield checks.Error(str(error), id="copilot.E001")
+        return
+    for name, default in vars(Settings()).items():
+        problem = _problem(name, getattr(settings, name), default)
+        if problem:
+            yield checks.Error(f"COPILOT[{name!r}] must be {problem}.", id="copilot.E004")
+    try:
+        backend_class(str(settings.BACKEND))
+    except ConfigurationError as error:
+        yield checks.Error(str(error), id="copilot.E005")
+    try:
+        own_scope()
+    except ConfigurationError as error:
+        yield checks.Error(str(error), id="copilot.E006")
+
+
+def _problem(name: str, value: Any, default: Any) -> str:
+    """Return what a setting's value has to be, or "" when it is."""
+    match default:
+        case bool():
+            return "" if isinstance(value, bool) else "True or False"
+        case int() | float():
+            kinds = (int,) if isinstance(default, int) else (int, float)
+            if not isinstance(value, kinds) or isinstance(value, bool):
+                return "a whole number" if kinds == (int,) else "a number"
+            least = 0 if name in MAY_BE_ZERO else 1 if isinstance(default, int) else 0.001
+            return "" if value >= least else f"at least {least}"
+        case str():
+            return "" if isinstance(value, str) else "text"
+        case Mapping():
+            return "" if isinstance(value, Mapping) else "a dict"
+    return ""
 
 
 def _check_order() -> Iterator[checks.CheckMessage]:
@@ -68,6 +106,41 @@ def _check_order() -> Iterator[checks.CheckMessage]:
             hint="Move 'django_copilot' before the admin's theme and 'django.contrib.admin'.",
             id="copilot.E003",
         )
+
+
+def _check_template() -> Iterator[checks.CheckMessage]:
+    """Follow ``admin/base.html`` from template to template, as rendering does, to the one of ours."""
+    from django.template import TemplateDoesNotExist, TemplateSyntaxError, engines
+    from django.template.backends.django import DjangoTemplates
+    from django.template.loader_tags import ExtendsNode
+
+    ours = Path(__file__).parent / "templates" / "admin" / "base.html"
+    for backend in engines.all():
+        if not isinstance(backend, DjangoTemplates):
+            continue
+        name = "admin/base.html"
+        met: list[Any] = []
+        while True:
+            try:
+                template, _origin = backend.engine.find_template(name, skip=met)
+            except (TemplateDoesNotExist, TemplateSyntaxError):
+                break  # the admin's own checks and pages tell of that
+            if Path(template.origin.name) == ours:
+                return
+            node = next((each for each in template.nodelist if isinstance(each, ExtendsNode)), None)
+            parent = getattr(node, "parent_name", None)
+            if node is None or parent is None or parent.filters or not isinstance(parent.var, str):
+                if node is None:
+                    yield checks.Warning(
+                        f"{template.origin.name} is found before django_copilot's admin/base.html, so the panel "
+                        "is not shown.",
+                        hint='Let it begin with {% extends "admin/base.html" %} and change only blocks, or load '
+                        "{% copilot_panel %} from django_copilot in its head.",
+                        id="copilot.W007",
+                    )
+                break
+            met.append(template.origin)
+            name = parent.var
 
 
 def _check_admin(model_admin: Any) -> Iterator[checks.CheckMessage]:
@@ -94,6 +167,12 @@ def _check_admin(model_admin: Any) -> Iterator[checks.CheckMessage]:
     if not is_declared(model_admin):
         return
     yield from _check_inherited(cls)
+    silenced: set[tuple[str, str]] = set()
+    used: set[tuple[str, str]] = set()
+    try:
+        silenced = _silenced(model_admin.harness_silence)
+    except ValueError as error:
+        yield checks.Error(f"harness_silence {error}", obj=cls, id="copilot.E015")
     for attribute in ("harness_list", "harness_persist"):
         names = getattr(model_admin, attribute)
         if (
@@ -107,7 +186,30 @@ def _check_admin(model_admin: Any) -> Iterator[checks.CheckMessage]:
             continue
         for name in names:
             check = _check_read if attribute == "harness_list" else _check_fill
-            yield from check(model_admin, name)
+            for message in check(model_admin, name):
+                if (message.id, name) in silenced:
+                    used.add((message.id, name))
+                else:
+                    yield message
+    if "harness_silence" in vars(cls):
+        for ident, name in sorted(silenced - used):
+            yield checks.Warning(
+                f"harness_silence: there is no {ident} about {name!r} to silence.", obj=cls, id="copilot.W016"
+            )
+
+
+def _silenced(given: Any) -> set[tuple[str, str]]:
+    """Return the pairs of id and field that ``harness_silence`` names. Raises ValueError."""
+    if not isinstance(given, Mapping):
+        raise ValueError("must be a dict of warning ids with lists of field names.")
+    pairs: set[tuple[str, str]] = set()
+    for ident, names in given.items():
+        if ident not in PER_FIELD:
+            raise ValueError(f"can't silence {ident!r}. Per field it silences {', '.join(PER_FIELD)}.")
+        if isinstance(names, str) or not isinstance(names, Sequence):
+            raise ValueError("must be a dict of warning ids with lists of field names.")
+        pairs.update((ident, str(name)) for name in names)
+    return pairs
 
 
 def _check_inherited(cls: type) -> Iterator[checks.CheckMessage]:
@@ -137,7 +239,7 @@ def _check_read(model_admin: Any, name: str) -> Iterator[checks.CheckMessage]:
     if SECRET.search(name):
         yield checks.Warning(
             f"harness_list: {name!r} looks like a secret. What stands in harness_list is sent to the model's provider.",
-            hint="Take it out, or silence this check if the name misleads.",
+            hint="Take it out, or name it in harness_silence if the name misleads.",
             obj=cls,
             id="copilot.W022",
         )
@@ -157,7 +259,11 @@ def _check_fill(model_admin: Any, name: str) -> Iterator[checks.CheckMessage]:
             obj=cls,
             id="copilot.E031",
         )
-    elif not field.editable or (field.primary_key and field.name not in (model_admin.fields or ())):
+    elif (
+        not field.editable
+        or isinstance(field, models.AutoField)
+        or getattr(field.remote_field, "parent_link", False)
+    ):
         yield checks.Error(f"harness_persist: {name!r} can't be edited.", obj=cls, id="copilot.E032")
     elif field.many_to_many and not field.remote_field.through._meta.auto_created:
         yield checks.Error(
@@ -180,17 +286,17 @@ def _check_fill(model_admin: Any, name: str) -> Iterator[checks.CheckMessage]:
         )
     elif not _is_shown(model_admin, name, on_form=True):
         yield _not_shown(cls, "harness_persist", name)
-    if name in PRIVILEGES:
+    if name in PRIVILEGES and (name != "is_active" or issubclass(model, AbstractBaseUser)):
         yield checks.Warning(
             f"harness_persist: {name!r} gives privileges. A proposal is one careless click from being saved.",
-            hint="Take it out, or silence this check if that is meant.",
+            hint="Take it out, or name it in harness_silence if that is meant.",
             obj=cls,
             id="copilot.W035",
         )
     elif SECRET.search(name):
         yield checks.Warning(
             f"harness_persist: {name!r} looks like a secret.",
-            hint="Take it out, or silence this check if the name misleads.",
+            hint="Take it out, or name it in harness_silence if the name misleads.",
             obj=cls,
             id="copilot.W036",
         )
@@ -228,26 +334,23 @@ def _is_shown(model_admin: Any, name: str, *, on_form: bool = False) -> bool:
         owner = next(base for base in cls.__mro__ if hook in vars(base))
         if owner is not ModelAdmin and not owner.__module__.startswith(("django.", "django_copilot.")):
             return True
-    shown = set() if on_form else {each for each in model_admin.list_display if isinstance(each, str)}
-    excluded = {*(model_admin.exclude or ())}
+    if model_admin.form is not forms.ModelForm:
+        return True  # its Meta has a say
     if model_admin.fieldsets or model_admin.fields:
-        from django.contrib.admin.utils import flatten, flatten_fieldsets
-
         listed = (
             flatten_fieldsets(model_admin.fieldsets) if model_admin.fieldsets else flatten(model_admin.fields)
         )
-        shown.update(listed)
+        shown = {*listed}
     else:
-        shown.update(
+        shown = {
             field.name
             for field in (*model_admin.opts.concrete_fields, *model_admin.opts.many_to_many)
             if field.editable and not isinstance(field, models.AutoField)
-        )
-        if not on_form:
-            shown.update(model_admin.readonly_fields)
+        } - {*(model_admin.exclude or ())}
+        shown.update(model_admin.readonly_fields)
     if on_form:
-        shown -= {*model_admin.readonly_fields}
-    return name in shown - excluded
+        return name in shown - {*model_admin.readonly_fields} - {*(model_admin.exclude or ())}
+    return name in shown or name in model_admin.list_display
 
 
 def check_permission_given(

@@ -28,6 +28,7 @@ class Declaration:
 
     harness_list: Sequence[str] = ()
     harness_persist: Sequence[str] = ()
+    harness_silence: Mapping[str, Sequence[str]] = {}  # id of a check's warning → fields it is not about
 
     def get_harness_list(self, request: HttpRequest, obj: Any = None) -> Sequence[str]:
         """Return the fields that the assistant may read, for this request and record."""

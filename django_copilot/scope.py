@@ -19,7 +19,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
@@ -33,7 +33,7 @@ from django.utils.encoding import iri_to_uri
 from django.utils.module_loading import import_string
 
 from .conf import get_settings
-from .exceptions import ConfigurationError, ScopeUnavailable
+from .exceptions import ConfigurationError, Refused, ScopeUnavailable
 
 PERMISSION = "django_copilot.use_copilot"
 
@@ -79,7 +79,7 @@ class Scope:
             raise ScopeUnavailable(f"A stored scope can't be read: {error}.") from error
 
 
-def _own_scope() -> tuple[Any, Any]:
+def own_scope() -> tuple[Any, Any]:
     """Return the project's capture and enter, or (None, None). Raises ConfigurationError."""
     own = get_settings().SCOPE
     if own is None:
@@ -98,7 +98,7 @@ def _own_scope() -> tuple[Any, Any]:
 
 def capture_scope(request: HttpRequest, site: AdminSite) -> Scope:
     """Return the scope of a person's own request. Raises ConfigurationError, ScopeUnavailable."""
-    capture, _ = _own_scope()
+    capture, _ = own_scope()
     keys: dict[str, str] = {}
     if capture is not None:
         try:
@@ -175,12 +175,14 @@ def enter_scope(scope: Scope, user_pk: Any, *, just_loaded: Any = None) -> Itera
     ``just_loaded`` is the person as the request under way has loaded her, where nothing was waited for
     since. Raises ScopeUnavailable when the scope can't be entered: nothing may be done then.
     """
-    _capture, enter = _own_scope()
+    _capture, enter = own_scope()
     if scope.keys and enter is None:
         raise ScopeUnavailable(
             "This conversation belongs to a scope of the project, but COPILOT['SCOPE'] is not set."
         )
     request = ScopedRequest(scope)
+    with suppress(NoReverseMatch):  # a site that is not mounted has no pages to be on
+        _go_to(request, reverse("admin:index", current_app=scope.site))
     with translation.override(scope.language), timezone.override(scope.time_zone), ExitStack() as stack:
         if enter is not None:
             try:
@@ -216,17 +218,25 @@ def page_url(model_admin: Any, page: str, pk: str | None = None) -> str:
     return url
 
 
+def _go_to(request: HttpRequest, url: str) -> None:
+    request.path = unquote(url)  # as requests hold it, decoded
+    request.path_info = request.path.removeprefix(request.META.get("SCRIPT_NAME", ""))
+    request.resolver_match = resolve(request.path_info)
+
+
 @contextmanager
 def at_page(request: HttpRequest, model_admin: ModelAdmin[Any], page: str, pk: str | None) -> Iterator[None]:
     """Let hooks see the request as one for that admin page: path and resolver_match are the page's.
 
     ``page`` is "changelist", "add", "change" or "delete"; ``pk`` is the quoted key where the page has one.
+    Raises Refused when the site has no such page.
     """
     before = request.path, request.path_info, request.resolver_match
-    url = unquote(page_url(model_admin, page, pk))  # as requests hold it, decoded
-    request.path = url
-    request.path_info = url.removeprefix(request.META.get("SCRIPT_NAME", ""))
-    request.resolver_match = resolve(request.path_info)
+    try:
+        url = page_url(model_admin, page, pk)
+    except NoReverseMatch:
+        raise Refused("not_available", f"This administration site has no such page: {page}.") from None
+    _go_to(request, url)
     try:
         yield
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 from django.utils.module_loading import import_string
 
@@ -22,12 +23,16 @@ _BUILT_IN = {
 @lru_cache(maxsize=1)
 def get_backend() -> Backend:
     """Return the process's backend, made once. Raises ConfigurationError, BackendError."""
-    path = get_settings().BACKEND
+    made: Backend = backend_class(get_settings().BACKEND)()
+    return made
+
+
+def backend_class(path: str) -> Any:
+    """Return what a value of ``BACKEND`` names. Raises ConfigurationError."""
     try:
-        made: Backend = import_string(_BUILT_IN.get(path, path))()
+        return import_string(_BUILT_IN.get(path, path))
     except ImportError as error:
         raise ConfigurationError(f"COPILOT['BACKEND'] = {path!r} can't be imported: {error}.") from error
-    return made
 
 
 on_settings_changed(get_backend.cache_clear)
