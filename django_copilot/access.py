@@ -424,7 +424,8 @@ class EntityAccess(RowAccess):
                 if not self._key_is_named:
                     raise
         key = parse_key(self.model, given)
-        return list(self._named(self.visible({key}).values()))
+        with at_page(self.request, self.model_admin, "changelist", None):
+            return list(self._named(self.visible({key}).values()))
 
     def find(self, given: Any) -> Any:
         """Return the record of an id from the model. Raises CallError: the same for every hidden reason."""
