@@ -46,10 +46,14 @@ def propose(
 
 
 @transaction.atomic
-def renew(plan: Plan, *, scope: Scope, base: dict[str, Any]) -> Plan:
-    """Propose the same values again on what the record holds now. The old plan can't be used any more."""
+def renew(plan: Plan, *, scope: Scope, base: dict[str, Any]) -> Plan | None:
+    """Propose the same values again on what the record holds now. The old plan can't be used any more.
+
+    None when it was carried out meanwhile.
+    """
     settings, now = get_settings(), timezone.now()
-    reject(plan)
+    if not reject(plan) and Plan.objects.filter(pk=plan.pk, state=PlanState.EXECUTED).exists():
+        return None
     return Plan.objects.create(
         user_id=plan.user_id,
         site=plan.site,
@@ -67,11 +71,10 @@ def renew(plan: Plan, *, scope: Scope, base: dict[str, Any]) -> Plan:
     )
 
 
-def reject(plan: Plan) -> None:
-    """Close an open plan without doing anything."""
-    Plan.objects.filter(pk=plan.pk, state=PlanState.PROPOSED).update(
-        state=PlanState.REJECTED, decided_at=Now()
-    )
+def reject(plan: Plan) -> bool:
+    """Close an open plan without doing anything. Tell whether it was open."""
+    proposed = Plan.objects.filter(pk=plan.pk, state=PlanState.PROPOSED)
+    return proposed.update(state=PlanState.REJECTED, decided_at=Now()) == 1
 
 
 def action_of(plan: Plan, proposed: Proposed) -> dict[str, Any]:

@@ -108,7 +108,8 @@ def _changes(plan: Plan, entity: EntityAccess) -> tuple[list[dict[str, str]], st
     obj = entity.record(plan.object_pk) if plan.object_pk else None
     if plan.kind == PlanKind.DELETE:
         return [], str(obj)
-    filled = fill_from_store(entity, obj, plan.values)
+    with entity.at("change" if obj is not None else "add", obj):
+        filled = fill_from_store(entity, obj, plan.values)
     changes = []
     for name, value in filled.typed.items():
         field = model_field(entity.model, name)
@@ -145,7 +146,11 @@ class AgainView(OwnPlan):
                 if plan.object_pk:
                     obj = entity.record(plan.object_pk)
                     if plan.kind == PlanKind.FORM:
-                        base = snapshot(entity.model_admin, scoped, obj, open_form(entity, obj).fields)
+                        with entity.at("change", obj):  # as when it was proposed first
+                            base = snapshot(entity.model_admin, scoped, obj, open_form(entity, obj).fields)
         except (CallError, ScopeUnavailable):
             raise ApiError(404, "not_found") from None
-        return HttpResponseRedirect(self.page_of(plans.renew(plan, scope=self.scope, base=base)))
+        renewed = plans.renew(plan, scope=self.scope, base=base)
+        if renewed is None:
+            return self.go("django_copilot_plan_detail", plan.pk)
+        return HttpResponseRedirect(self.page_of(renewed))
