@@ -19,7 +19,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
@@ -224,18 +224,11 @@ def _go_to(request: HttpRequest, url: str) -> None:
     request.resolver_match = resolve(request.path_info)
 
 
-def _go_to(request: HttpRequest, url: str) -> None:
-    request.path = unquote(url)  # as requests hold it, decoded
-    request.path_info = request.path.removeprefix(request.META.get("SCRIPT_NAME", ""))
-    request.resolver_match = resolve(request.path_info)
-
-
 @contextmanager
 def at_page(request: HttpRequest, model_admin: ModelAdmin[Any], page: str, pk: str | None) -> Iterator[None]:
     """Let hooks see the request as one for that admin page: path and resolver_match are the page's.
 
     ``page`` is "changelist", "add", "change" or "delete"; ``pk`` is the quoted key where the page has one.
-    Raises Refused when the site has no such page.
     Raises Refused when the site has no such page.
     """
     before = request.path, request.path_info, request.resolver_match
