@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from django.contrib.admin import AdminSite, ModelAdmin
 from django.contrib.admin.utils import flatten_fieldsets, quote
 from django.db import models
+from django.forms import PasswordInput
 
 from .declaration import (
     Entity,
@@ -288,7 +289,8 @@ class EntityAccess(RowAccess):
 
         def ask() -> frozenset[str]:
             on_form = set(self._on_form(obj))
-            if self._form_decides:
+            # Who may only view is shown the fields as text, by a form without a single editable one.
+            if self._form_decides and (obj is None or self.may_change(obj)):
                 form = ma.get_form(request, obj, change=obj is not None, fields=None)
                 on_form &= {*form.base_fields, *readonly}
             return frozenset(on_form) | {
@@ -361,6 +363,7 @@ class EntityAccess(RowAccess):
                 for name in declared
                 if name in fields
                 and not fields[name].disabled
+                and not isinstance(fields[name].widget, PasswordInput)
                 and not never_fillable(self.model, name)
                 and self._can_be_proposed(name)
             )

@@ -122,10 +122,14 @@ def model_field(model: type[models.Model], name: str) -> Any:
 
 
 def never_readable(model: type[models.Model], name: str) -> bool:
-    """Tell whether a field may never go to a model, declared or not: binary data and password hashes."""
+    """Tell whether a field may never go to a model, declared or not.
+
+    Binary data, password hashes, and what has neither a column nor rows of its own, as generic relations.
+    """
     field = model_field(model, name)
     return (
         field is None
+        or not (field.concrete or field.many_to_many)
         or isinstance(field, models.BinaryField)
         or (name == "password" and issubclass(model, AbstractBaseUser))
     )
