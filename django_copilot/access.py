@@ -11,7 +11,7 @@ within it; rights are never carried over to the next.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -24,6 +24,7 @@ from .declaration import (
     Entity,
     admin_of,
     entities_of,
+    is_declared,
     model_field,
     never_fillable,
     never_readable,
@@ -46,6 +47,20 @@ def may_use(site: AdminSite, user: Any, request: Any) -> str:
     return "" if user.has_perm(PERMISSION) else "not_allowed"
 
 
+def may_do_anything(site: AdminSite, request: Any) -> bool:
+    """Tell whether the person of a page's own request can do anything declared; stops at the first."""
+
+    def may(model_admin: Any, hook: str) -> bool:
+        return bool(ask_hook(model_admin, hook, False, lambda: getattr(model_admin, hook)(request)))
+
+    hooks = ("has_view_or_change_permission", "has_add_permission", "has_delete_permission")
+    return any(
+        may(each, "has_module_permission") and any(may(each, hook) for hook in hooks)
+        for each in site._registry.values()
+        if is_declared(each)
+    )
+
+
 def ask_hook(model_admin: Any, hook: str, default: T, question: Callable[[], T]) -> T:
     """Return a hook's answer; its exception is logged and reads as ``default``, which must be the safe one."""
     try:
@@ -66,7 +81,7 @@ class Access:
     def __init__(self, site: AdminSite, request: ScopedRequest) -> None:
         self.site = site
         self.request = request
-        self._known: dict[Any, EntityAccess] = {}
+        self._known: dict[str, EntityAccess] = {}
 
     def check_person(self) -> None:
         """Raise Refused unless the person may use the copilot on this site now."""
@@ -89,7 +104,15 @@ class Access:
     def all(self) -> Iterator[EntityAccess]:
         """Go through the declared entities, usable or not, in the site's order."""
         for entity in self._declared.values():
-            yield self._of(entity)
+            yield self.of(entity)
+
+    def declared(self) -> Collection[Entity]:
+        """Return the declared entities in the site's order, before anything is asked about rights."""
+        return self._declared.values()
+
+    def named(self, names: Collection[str]) -> list[EntityAccess]:
+        """Return the declared entities of these names, usable or not, in the site's order."""
+        return [self.of(entity) for name, entity in self._declared.items() if name in names]
 
     def usable(self) -> Iterator[EntityAccess]:
         """Go through the entities that this person can do anything with."""
@@ -98,27 +121,28 @@ class Access:
     def entity(self, name: str) -> EntityAccess | None:
         """Return a usable entity by its name in tools."""
         entity = self._declared.get(name)
-        access = self._of(entity) if entity is not None else None
+        access = self.of(entity) if entity is not None else None
         return access if access is not None and access.is_usable else None
 
     def labelled(self, label: str) -> EntityAccess | None:
         """Return a usable entity by "app_label.modelname"."""
         for entity in self._declared.values():
             if entity.label == label:
-                access = self._of(entity)
+                access = self.of(entity)
                 return access if access.is_usable else None
         return None
 
     def of_model(self, model: Any) -> EntityAccess | None:
         """Return the usable entity of exactly this model class."""
         entity = self._by_model.get(model)
-        access = self._of(entity) if entity is not None else None
+        access = self.of(entity) if entity is not None else None
         return access if access is not None and access.is_usable else None
 
-    def _of(self, entity: Entity) -> EntityAccess:
-        found = self._known.get(entity.model)
+    def of(self, entity: Entity) -> EntityAccess:
+        """Return a declared entity as this person may use it."""
+        found = self._known.get(entity.name)
         if found is None:
-            found = self._known[entity.model] = EntityAccess(self, entity)
+            found = self._known[entity.name] = EntityAccess(self, entity)
         return found
 
 

@@ -13,8 +13,9 @@ from django.urls import NoReverseMatch, reverse
 from django.utils import timezone, translation
 from django.utils.safestring import SafeString
 
+from django_copilot.access import may_do_anything
 from django_copilot.backends import get_backend
-from django_copilot.declaration import has_entities, is_declared
+from django_copilot.declaration import has_entities
 from django_copilot.exceptions import CopilotError
 from django_copilot.scope import PERMISSION
 
@@ -32,7 +33,12 @@ def copilot_panel(context: RequestContext) -> SafeString:
     if site is None or not context.get("has_permission") or context.get("is_popup"):
         return SafeString("")
     user = getattr(request, "user", None)
-    if user is None or not user.is_active or not user.has_perm(PERMISSION) or not _has_any(site, request):
+    if (
+        user is None
+        or not user.is_active
+        or not user.has_perm(PERMISSION)
+        or not may_do_anything(site, request)
+    ):
         return SafeString("")
     try:
         chat = reverse("admin:django_copilot_chat", current_app=site.name)
@@ -69,16 +75,6 @@ def _site_of(request: Any) -> AdminSite | None:
         return site
     names = getattr(match, "namespaces", ())
     return next((each for each in sites.all_sites if each.name in names and has_entities(each)), None)
-
-
-def _has_any(site: AdminSite, request: Any) -> bool:
-    """Tell whether the person could see or add anything declared; stops at the first."""
-    for model_admin in site._registry.values():
-        if is_declared(model_admin) and (
-            model_admin.has_view_or_change_permission(request) or model_admin.has_add_permission(request)
-        ):
-            return True
-    return False
 
 
 def _label() -> str:
