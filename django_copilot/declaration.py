@@ -11,6 +11,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -59,13 +60,13 @@ class Entity:
     name: str
     model_admin: Any
 
-    @property
+    @cached_property
     def model(self) -> type[models.Model]:
         """Return the model class."""
         model: type[models.Model] = self.model_admin.model
         return model
 
-    @property
+    @cached_property
     def label(self) -> str:
         """Return "app_label.modelname", as stored."""
         label: str = self.model._meta.label_lower

@@ -133,7 +133,7 @@ class _Driver:
 
     def tools_of(self, access: Access) -> tuple[ToolSpec, ...]:
         """Return the tools of the offered entities and those that belong to none, in a stable order."""
-        chosen = [each for each in access.all() if each.name in self.offered and each.is_usable]
+        chosen = [each for each in access.named(self.offered) if each.is_usable]
         specs = [spec for each in chosen for spec in specs_for(each)]
         specs.append(ASK_USER)
         if ranking.has_more(access, chosen):

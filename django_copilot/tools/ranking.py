@@ -13,8 +13,11 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 
+from django.utils.translation import get_language
+
 from ..access import Access, EntityAccess
 from ..conf import get_settings
+from ..declaration import Entity
 
 _WORD = re.compile(r"[^\W_]+")
 FOUND_LIMIT = 5
@@ -40,7 +43,10 @@ def _alike(word: str, other: str) -> float:
 
 
 @lru_cache(maxsize=4096)
-def _folded_names(*names: str) -> frozenset[str]:
+def _names_of(entity: Entity, language: str | None) -> frozenset[str]:
+    """Return the words of an entity's names in the language in force."""
+    meta = entity.model._meta
+    names = entity.name, str(meta.verbose_name), str(meta.verbose_name_plural)
     return frozenset(word for name in names for word in _fold(name))
 
 
@@ -52,10 +58,9 @@ def _by_beginning(words: Sequence[str]) -> dict[str, Counter[str]]:
     return grouped
 
 
-def _score(entity: EntityAccess, words: Mapping[str, Counter[str]]) -> float:
-    meta = entity.model._meta
+def _score(entity: Entity, words: Mapping[str, Counter[str]]) -> float:
     best: dict[str, float] = {}
-    for name in _folded_names(entity.name, str(meta.verbose_name), str(meta.verbose_name_plural)):
+    for name in _names_of(entity, get_language()):
         for word, count in words.get(name[:SHARED], {}).items():
             best[word] = max(best.get(word, 0.0), _alike(word, name) * count)
     return sum(best.values())
@@ -69,22 +74,21 @@ def choose(
     ``page`` is the entity of the page the person is on; ``recent`` are labels that the conversation spoke of.
     """
     most = get_settings().MAX_ENTITIES
-    candidates = list(access.all())
+    candidates = list(access.declared())
     if len(candidates) > most:
         words = _by_beginning(_fold(message)[:200])
         scores = {
-            each.name: (each.name == page) * 1.5 + (each.entity.label in recent) * 0.75 + _score(each, words)
+            each.name: (each.name == page) * 1.5 + (each.label in recent) * 0.75 + _score(each, words)
             for each in candidates
         }
         candidates.sort(key=lambda each: -scores[each.name])
-    chosen = []
+    names: set[str] = set()
     for each in candidates:
-        if each.is_usable:
-            chosen.append(each)
-            if len(chosen) == most:
+        if access.of(each).is_usable:
+            names.add(each.name)
+            if len(names) == most:
                 break
-    names = {each.name for each in chosen}
-    return [each for each in access.all() if each.name in names]
+    return access.named(names)
 
 
 def has_more(access: Access, chosen: Sequence[EntityAccess]) -> bool:
@@ -98,11 +102,11 @@ def has_more(access: Access, chosen: Sequence[EntityAccess]) -> bool:
 def find(access: Access, text: str) -> list[EntityAccess]:
     """Return usable entities whose names agree with the words, best first."""
     words = _by_beginning(_fold(text)[:50])
-    scored = sorted(((_score(each, words), each) for each in access.all()), key=lambda pair: -pair[0])
+    scored = sorted(((_score(each, words), each) for each in access.declared()), key=lambda pair: -pair[0])
     found: list[EntityAccess] = []
     for score, each in scored:
         if score <= 0 or len(found) == FOUND_LIMIT:
             break
-        if each.is_usable:
-            found.append(each)
+        if access.of(each).is_usable:
+            found.append(access.of(each))
     return found
