@@ -188,7 +188,7 @@ def _check_admin(model_admin: Any) -> Iterator[checks.CheckMessage]:
             check = _check_read if attribute == "harness_list" else _check_fill
             for message in check(model_admin, name):
                 if (message.id, name) in silenced:
-                    used.add((message.id, name))
+                    used.add((str(message.id), name))
                 else:
                     yield message
     if "harness_silence" in vars(cls):
@@ -259,7 +259,8 @@ def _check_fill(model_admin: Any, name: str) -> Iterator[checks.CheckMessage]:
             obj=cls,
             id="copilot.E031",
         )
-    elif (
+        return
+    if (
         not field.editable
         or isinstance(field, models.AutoField)
         or getattr(field.remote_field, "parent_link", False)
