@@ -91,9 +91,10 @@ class DetailView(OwnConversation):
         conversation = self.conversation(request, ident)
         try:
             messages = list(conversation.messages.order_by("-id")[:SHOWN_MESSAGES])[::-1]
+            proposing = set(conversation.plans.values_list("turn_id", flat=True))
             with enter_scope(self.scope, request.user.pk) as scoped:
                 access = Access(self.site, scoped)
-                shown = [_shown(each, access) for each in messages]
+                shown = [_shown(each, access, proposes=each.turn_id in proposing) for each in messages]
         except ScopeUnavailable as error:
             logger.error("A conversation can't be shown: %s", error)
             raise ApiError(500, "failed") from None
@@ -136,8 +137,11 @@ class DetailView(OwnConversation):
         )
 
 
-def _shown(message: Message, access: Access) -> dict[str, Any]:
-    """Return a message as its owner may see it today."""
+def _shown(message: Message, access: Access, *, proposes: bool) -> dict[str, Any]:
+    """Return a message as its owner may see it today.
+
+    What was looked up for a form or a question on the way, and not found, is no answer of its own.
+    """
     store.check_stored(message)
     withheld = store.is_withheld(message, access)
     tables: list[Rows] = []
@@ -145,9 +149,11 @@ def _shown(message: Message, access: Access) -> dict[str, Any]:
         entity = access.labelled(stored["entity"])
         if entity is not None:
             try:
-                tables.append(run_query(entity, Query.from_json(stored)))
+                rows = run_query(entity, Query.from_json(stored))
             except CallError:
                 continue
+            if rows.rows or not (proposes or message.question):
+                tables.append(rows)
     return {
         "id": str(message.pk),
         "role": message.role,

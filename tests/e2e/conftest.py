@@ -6,17 +6,26 @@ origin than the live server.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from django.conf import settings as django_settings
 from django.test import Client
+from llmock.pytest_plugin import LLMock
 from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
+
+from django_copilot.testing import Call
+
+from .panel import Form, Panel
+
+SHOTS = Path(__file__).parents[2] / "test-artifacts"
 
 FLAGS = [
     "--no-sandbox",
@@ -134,3 +143,119 @@ def open_as(page: Page, context: BrowserContext, live_server: Any, store: Any) -
         return page
 
     return open_as
+
+
+@pytest.fixture
+def panel(page: Page) -> Panel:
+    """Return the panel of whatever page is open."""
+    return Panel(page)
+
+
+@pytest.fixture
+def form(page: Page) -> Form:
+    """Return the form of whatever page is open."""
+    return Form(page)
+
+
+@pytest.fixture
+def speak(context: BrowserContext, live_server: Any) -> Callable[[str], None]:
+    """Return a function that sets the language of the interface."""
+
+    def speak(language: str) -> None:
+        name = django_settings.LANGUAGE_COOKIE_NAME
+        context.add_cookies([{"name": name, "value": language, "url": live_server.url}])
+
+    return speak
+
+
+@pytest.fixture
+def shot(page: Page) -> Callable[[str], None]:
+    """Return a function that takes a picture of the page, if COPILOT_TEST_SCREENSHOTS is set."""
+
+    def shot(name: str) -> None:
+        if os.environ.get("COPILOT_TEST_SCREENSHOTS"):
+            SHOTS.mkdir(exist_ok=True)
+            page.screenshot(path=SHOTS / f"{name}.png")
+
+    return shot
+
+
+class Model:
+    """A model's server on loopback, asked over HTTP by the openai backend."""
+
+    def __init__(self, server: LLMock) -> None:
+        self._server = server
+
+    def will(self, *steps: Call | str) -> None:
+        """Answer the next requests with these calls and texts."""
+        for step in steps:
+            if isinstance(step, str):
+                self._server.reply(step)
+            else:
+                self._server.call_tool(step.name, step.arguments)
+
+    @property
+    def server(self) -> LLMock:
+        return self._server
+
+    @property
+    def sent(self) -> str:
+        """All that left for the model, with nothing in it escaped."""
+        return "\n".join(text for request in self._server.requests for text in _texts(request.body))
+
+    @property
+    def results(self) -> list[str]:
+        """What the tools answered, in the last request."""
+        messages = self._server.last_request.body["messages"]
+        return [each["content"] for each in messages if each["role"] == "tool"]
+
+
+@pytest.fixture
+def model(llmock: LLMock, settings: Any, _offline_backend: None) -> Model:
+    """Return a model's server; what it is told to answer is what the assistant does."""
+    settings.COPILOT = {
+        **settings.COPILOT,
+        "BACKEND": "openai",
+        "OPENAI_API_KEY": "sk-only-for-tests-0123456789",
+        "OPENAI_BASE_URL": llmock.base_url(),
+        "OPENAI_MODEL": "test-model",
+        "MODEL_RETRIES": 0,
+        "MODEL_TIMEOUT": 20.0,
+    }
+    return Model(llmock)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Give every name and value of a JSON document, and of the documents in its texts."""
+    if isinstance(value, dict):
+        for name, each in value.items():
+            yield name
+            yield from _texts(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _texts(each)
+    else:
+        yield str(value)
+        if isinstance(value, str) and value[:1] in ("{", "["):
+            try:
+                yield from _texts(json.loads(value))
+            except ValueError:
+                pass
+
+
+class Offline:
+    """The offline backend in a model's place: it reads the sentence itself."""
+
+    sent = ""
+
+    def will(self, *steps: Call | str) -> None:
+        """Nothing has to be told."""
+
+
+@pytest.fixture(params=["offline", "openai"])
+def mind(request: pytest.FixtureRequest) -> Model | Offline:
+    """Return who answers: the offline backend, and then the openai backend with a scripted server."""
+    if request.param == "offline":
+        return Offline()
+    made: Model = request.getfixturevalue("model")
+    return made

@@ -22,6 +22,8 @@ export async function makePanel({ host, config, memory, baseline, onClose }) {
   const client = makeClient(config);
   const place = { lang: config.lang, zone: config.zone, root: config.root, origin: location.origin };
   let state = initial;
+  const known = memory.read().conversation;
+  let loading = Boolean(known); // an earlier conversation is on its way
   let era = 0; // answers to questions of an earlier conversation are dropped
 
   const log = element("div", { class: "copilot-log", role: "log", "aria-label": gettext("Messages"), tabindex: "0" });
@@ -105,7 +107,7 @@ export async function makePanel({ host, config, memory, baseline, onClose }) {
     const inList = state.view === "list";
     log.setAttribute("aria-live", working ? "off" : "polite");
     log.setAttribute("aria-busy", String(working));
-    greeting.hidden = state.messages.length > 0;
+    greeting.hidden = state.messages.length > 0 || loading;
     const options = { place, onAnswer: sendText, onGo: go, canAnswer: openQuestion(state) !== null };
     const grown = drawMessages(log, state.messages, options);
     log.hidden = inList;
@@ -200,6 +202,7 @@ export async function makePanel({ host, config, memory, baseline, onClose }) {
   async function openConversation(id, { quiet = false } = {}) {
     const mine = ++era;
     const answer = await client.open(id);
+    loading = false;
     if (mine !== era) return;
     if (answer.ok) {
       apply({ type: "opened", conversation: answer.data });
@@ -257,9 +260,8 @@ export async function makePanel({ host, config, memory, baseline, onClose }) {
     input.focus();
   }
 
-  draw();
-  const known = memory.read().conversation;
   if (known) openConversation(known, { quiet: true });
+  draw();
 
   return {
     show({ focus }) {

@@ -10,6 +10,23 @@ import { makeMemory } from "./memory.js";
 
 const NARROW = "(max-width: 640px)";
 
+/**
+ * Take the assistant's parameters out of the address bar; give the address to load instead, or null.
+ *
+ * A page that is loaded again, or come back to, has lost them and with them the proposal: the browser would put what
+ * was typed into a form that knows of none, and it could be saved a second time. So they are kept beside the address.
+ */
+function whatItBrought() {
+  const { pathname, search, hash } = location;
+  const clean = cleanSearch(search);
+  if (clean !== search) {
+    history.replaceState({ ...history.state, copilot: { pathname, search } }, "", pathname + clean + hash);
+    return null;
+  }
+  const kept = history.state?.copilot;
+  return kept?.pathname === pathname && kept.search ? pathname + kept.search + hash : null;
+}
+
 function start(script) {
   const config = { ...script.dataset };
   const memory = makeMemory(config.site, () => sessionStorage);
@@ -17,9 +34,10 @@ function start(script) {
   let loading = null;
   let atLoad = null;
 
-  const search = cleanSearch(location.search);
-  if (search !== location.search) {
-    history.replaceState(history.state, "", location.pathname + search + location.hash);
+  const brought = whatItBrought();
+  if (brought !== null) {
+    location.replace(brought);
+    return;
   }
 
   const toggle = document.createElement("button");

@@ -101,7 +101,11 @@ export function messageNode(message, { place, onAnswer, onGo }) {
   }
   const asked = message.question?.text;
   if (message.text && message.text !== asked) node.append(element("p", { class: "copilot-text", text: message.text }));
-  for (const result of message.results ?? []) node.append(resultTable(result, place));
+  // What was looked up for a form or a question on the way, and not found, is no answer of its own.
+  const onTheWay = Boolean(message.action || message.question);
+  for (const result of message.results ?? []) {
+    if (result.rows?.length || !onTheWay) node.append(resultTable(result, place));
+  }
   const dropped = droppedNote(message.dropped);
   if (dropped) node.append(dropped);
   if (message.action) {
