@@ -86,10 +86,10 @@ def _query(entity: EntityAccess) -> tuple[str, dict[str, Any]] | None:
             filters[name] = schema
     plural = entity.model._meta.verbose_name_plural
     return (
-        f"Read {plural}, in the admin's own order.",
+        f"Read {plural}, in the admin's own order. Filters match exactly.",
         {
             "properties": {
-                "fields": {"type": "array", "items": {"enum": list(readable)}},
+                "fields": {"type": "array", "items": {"type": "string", "enum": list(readable)}},
                 "filters": {"type": "object", "additionalProperties": False, "properties": filters},
                 "limit": {
                     "type": "integer",
@@ -107,15 +107,12 @@ def _form(entity: EntityAccess) -> tuple[str, dict[str, Any]] | None:
     if not names:
         return None
     fields = {name: _value_schema(entity.access, entity.model, name, writing=True) or {} for name in names}
-    one = entity.model._meta.verbose_name
+    plural = entity.model._meta.verbose_name_plural
     if adding and changing:
-        description = (
-            f"Open the form of a {one}, filled in: that record's with id, a new one without. Saves nothing."
-        )
-    elif adding:
-        description = f"Open the form for a new {one}, filled in. Saves nothing."
+        which = ", filled in: that record's with id, a new one without"
     else:
-        description = f"Open the form of an existing {one}, filled in. Saves nothing."
+        which = f" for {'a new' if adding else 'an existing'} record, filled in"
+    description = f"Open the form of {plural}{which}. Saves nothing."
     parameters: dict[str, Any] = {
         "properties": {
             **({"id": {"type": "string"}} if changing else {}),
@@ -131,7 +128,7 @@ def _delete(entity: EntityAccess) -> tuple[str, dict[str, Any]] | None:
     if not (entity.can_view and entity.can_delete):
         return None
     return (
-        f"Open the page that asks the person whether to delete a {entity.model._meta.verbose_name}.",
+        f"Open the page of {entity.model._meta.verbose_name_plural} that asks the person whether to delete one.",
         {"required": ["id"], "properties": {"id": {"type": "string"}}},
     )
 
