@@ -27,11 +27,17 @@ class LazyView:
         self.__qualname__ = self.__name__
         self.admin_site = site
         self._non_atomic_requests = _Everything()
+        self._described: Any = None
 
     @property
     def cls(self) -> Any:
         """Return the view class, as schema generators ask for it."""
-        return import_string(self.dotted)
+        return self._described or import_string(self.dotted)
+
+    @cls.setter
+    def cls(self, described: Any) -> None:
+        """Take a stand-in that only describes the class, as drf-spectacular leaves one. It answers nothing."""
+        self._described = described
 
     @property
     def initkwargs(self) -> dict[str, Any]:
@@ -40,7 +46,7 @@ class LazyView:
 
     @cached_property
     def _view(self) -> Any:
-        return self.cls.as_view(**self.initkwargs)
+        return import_string(self.dotted).as_view(**self.initkwargs)
 
     def __call__(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Answer the request."""

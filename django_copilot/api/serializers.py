@@ -46,7 +46,7 @@ class ChatRequest(serializers.Serializer[Any]):
         return value
 
 
-class Column(serializers.Serializer[Any]):
+class ChatColumn(serializers.Serializer[Any]):
     """A column of a table."""
 
     name = serializers.CharField()
@@ -55,7 +55,7 @@ class Column(serializers.Serializer[Any]):
     choices = serializers.DictField(child=serializers.CharField(), required=False)
 
 
-class Row(serializers.Serializer[Any]):
+class ChatRow(serializers.Serializer[Any]):
     """A row of a table."""
 
     id = serializers.CharField()
@@ -63,17 +63,17 @@ class Row(serializers.Serializer[Any]):
     values = serializers.DictField()
 
 
-class Table(serializers.Serializer[Any]):
+class ChatTable(serializers.Serializer[Any]):
     """What one read gave."""
 
     entity = serializers.CharField()
     label = serializers.CharField()  # type: ignore[assignment]
-    columns = Column(many=True)
-    rows = Row(many=True)
+    columns = ChatColumn(many=True)
+    rows = ChatRow(many=True)
     hasMore = serializers.BooleanField()
 
 
-class Action(serializers.Serializer[Any]):
+class ChatAction(serializers.Serializer[Any]):
     """A page to open."""
 
     path = serializers.CharField()
@@ -82,11 +82,11 @@ class Action(serializers.Serializer[Any]):
     dropped = serializers.ListField(child=serializers.CharField())
 
 
-class Question(serializers.Serializer[Any]):
+class ChatQuestion(serializers.Serializer[Any]):
     """A question to the person; her next message is the answer."""
 
     text = serializers.CharField()
-    kind = serializers.ChoiceField(choices=["text", "single", "multiple"])
+    kind = serializers.CharField(help_text="text, single or multiple")
     options = serializers.ListField(child=serializers.CharField())
 
 
@@ -95,6 +95,17 @@ class ChatAnswer(serializers.Serializer[Any]):
 
     conversationId = serializers.CharField()
     reply = serializers.CharField()
-    results = Table(many=True)
-    action = Action(required=False)
-    question = Question(required=False)
+    results = ChatTable(many=True)
+    action = ChatAction(required=False)
+    question = ChatQuestion(required=False)
+
+
+class ChatProblem(serializers.Serializer[Any]):
+    """Why there is no answer. ``conversationId`` is there once a turn was opened, ``errors`` with "invalid"."""
+
+    code = serializers.CharField()
+    detail = serializers.CharField()
+    conversationId = serializers.CharField(required=False)
+    errors = serializers.DictField(  # type: ignore[assignment]  # Serializer keeps fields apart
+        child=serializers.ListField(child=serializers.CharField()), required=False
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from django.apps import apps
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -13,7 +14,7 @@ from ..runtime import store
 from ..runtime.page import page_context
 from ..runtime.sync import run_turn
 from .base import ApiError, OwnView, not_here
-from .serializers import ChatAnswer, ChatRequest
+from .serializers import ChatRequest
 
 logger = logging.getLogger("django_copilot")
 
@@ -22,8 +23,6 @@ class ChatView(OwnView):
     """Take a person's message and answer with what the turn gave."""
 
     http_method_names = ["post"]
-    serializer_class = ChatRequest
-    response_serializer_class = ChatAnswer
 
     def post(self, request: Request) -> Response:
         """Run one turn to its end."""
@@ -63,3 +62,7 @@ class ChatView(OwnView):
         if result.question is not None:
             body["question"] = result.question
         return Response(body)
+
+
+if apps.is_installed("drf_spectacular"):
+    from ..contrib import spectacular  # noqa: F401  (it describes the view above)
