@@ -40,7 +40,7 @@ def vault_and_deed() -> tuple[Any, Any]:
 def test_a_label_that_prints_a_secret_stays_out_of_everything_while_its_model_is_no_entity(
     project: Project, vault_admin: Any
 ) -> None:
-    """hazard 105"""
+    """hazard 12"""
     project.site({depot.Deed: DEED, **({depot.Vault: vault_admin} if vault_admin else {})})
     client = project.boss()
     vault, deed = vault_and_deed()
@@ -64,7 +64,7 @@ def test_a_label_that_prints_a_secret_stays_out_of_everything_while_its_model_is
 
 
 def test_a_label_is_told_where_its_model_is_declared_and_the_record_may_be_seen(project: Project) -> None:
-    """hazard 105"""
+    """hazard 12"""
 
     def only_main(self: Any, request: Any, obj: Any = None) -> bool:
         return obj is None or obj.title == "main"
@@ -86,7 +86,7 @@ def test_a_label_is_told_where_its_model_is_declared_and_the_record_may_be_seen(
 
 
 def test_a_person_without_rights_on_the_related_model_gets_no_label(project: Project) -> None:
-    """hazard 105"""
+    """hazard 12"""
     project.site({depot.Deed: DEED, depot.Vault: declared(read=["title"])})
     vault_and_deed()
     client = copilot_client(project.person("depot.view_deed", "depot.change_deed"))
@@ -201,7 +201,7 @@ def test_accounts_are_added_with_one_form_and_changed_with_another(project: Proj
 
 
 def test_a_password_is_neither_read_nor_filled_even_when_declared(project: Project) -> None:
-    """hazard 107"""
+    """hazard 109"""
     project.site({get_user_model(): PeopleAdmin})
     client = project.boss()
     other = get_user_model().objects.create_user("other", password="hashed-away")
@@ -217,7 +217,7 @@ def test_a_password_is_neither_read_nor_filled_even_when_declared(project: Proje
 
 
 def test_password_fields_of_the_add_form_are_not_filled(project: Project) -> None:
-    """hazard 107"""
+    """hazard 109"""
     project.site({get_user_model(): PeopleAdmin})
     client = project.boss()
     call = Call("open_user_form", {"fields": {"username": "n", "password1": "known-to-the-model"}})

@@ -61,7 +61,7 @@ def check_pages(found: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("theme", ["", "unfold", "jazzmin", "grappelli"], ids=lambda theme: theme or "django")
 def test_panel_plan_marks_and_preview_are_on_the_pages_of_each_theme(theme: str) -> None:
-    """hazard 100"""
+    """hazard 105"""
     if theme and importlib.util.find_spec(theme) is None:
         pytest.skip(f"the admin theme {theme} is not installed")
     check_pages(visit("pages", warnings="default" if theme else "error", ADMIN_THEME=theme))
@@ -75,12 +75,13 @@ def test_a_default_site_that_an_app_replaces_has_everything_too() -> None:
 
 
 def test_an_app_after_the_admin_is_a_check_error() -> None:
+    """hazard 105"""
     assert "copilot.E003" in visit("checks", APP_LAST="1")["ids"]
     assert "copilot.E003" not in visit("checks")["ids"]
 
 
 def test_rest_framework_defaults_of_the_project_change_nothing() -> None:
-    """hazard 100
+    """hazard 107
 
     A default that takes everybody for the superuser, parsers that rename keys, envelopes, no throttle.
     """
@@ -111,6 +112,7 @@ def test_rest_framework_defaults_of_the_project_change_nothing() -> None:
 
 
 def test_where_a_login_is_required_everywhere_the_endpoint_still_answers_for_itself(project: Project) -> None:
+    """hazard 107"""
     middleware = "django.contrib.auth.middleware.LoginRequiredMiddleware"
     project.settings.MIDDLEWARE = [*project.settings.MIDDLEWARE, middleware]
     project.site({depot.Box: TITLE})
@@ -130,7 +132,7 @@ def test_where_a_login_is_required_everywhere_the_endpoint_still_answers_for_its
 
 
 def test_a_base_site_template_of_the_projects_own_keeps_the_panel(project: Project, tmp_path: Path) -> None:
-    """hazard 100"""
+    """hazard 105"""
     (tmp_path / "admin").mkdir()
     (tmp_path / "admin" / "base_site.html").write_text(
         '{% extends "admin/base.html" %}{% block branding %}<p>own branding</p>{% endblock %}'
