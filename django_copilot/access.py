@@ -332,9 +332,28 @@ class EntityAccess(RowAccess):
             return flatten_fieldsets(self.model_admin.get_fieldsets(self.request, obj))
         names = self._on_form_cache.get(self.request.path)
         if names is None:
-            names = flatten_fieldsets(self.model_admin.get_fieldsets(self.request, None))
+            names = (
+                self._on_plain_form()
+                if self._form_is_plain
+                else flatten_fieldsets(self.model_admin.get_fieldsets(self.request, None))
+            )
             self._on_form_cache[self.request.path] = names
         return list(names)
+
+    def _on_plain_form(self) -> list[str]:
+        """Do what ModelAdmin.get_fields does and keep the form that it throws away: one class, not two."""
+        form = self.model_admin.get_form(self.request, None, change=False, fields=None)
+        self._form_cache[False] = form
+        return [*form.base_fields, *self.model_admin.get_readonly_fields(self.request, None)]
+
+    @cached_property
+    def _form_is_plain(self) -> bool:
+        """Tell whether the form has the fields that Django finds, with no say of the project's."""
+        cls = type(self.model_admin)
+        return not (self.model_admin.fields or self.model_admin.fieldsets or self._form_decides) and all(
+            getattr(cls, hook) is getattr(ModelAdmin, hook)
+            for hook in ("get_fields", "get_fieldsets", "_get_form_for_get_fields")
+        )
 
     @cached_property
     def _fields_depend_on_record(self) -> bool:

@@ -58,9 +58,9 @@ def _by_beginning(words: Sequence[str]) -> dict[str, Counter[str]]:
     return grouped
 
 
-def _score(entity: Entity, words: Mapping[str, Counter[str]]) -> float:
+def _score(entity: Entity, words: Mapping[str, Counter[str]], language: str | None) -> float:
     best: dict[str, float] = {}
-    for name in _names_of(entity, get_language()):
+    for name in _names_of(entity, language):
         for word, count in words.get(name[:SHARED], {}).items():
             best[word] = max(best.get(word, 0.0), _alike(word, name) * count)
     return sum(best.values())
@@ -76,9 +76,11 @@ def choose(
     most = get_settings().MAX_ENTITIES
     candidates = list(access.declared())
     if len(candidates) > most:
-        words = _by_beginning(_fold(message)[:200])
+        words, language = _by_beginning(_fold(message)[:200]), get_language()
         scores = {
-            each.name: (each.name == page) * 1.5 + (each.label in recent) * 0.75 + _score(each, words)
+            each.name: (each.name == page) * 1.5
+            + (each.label in recent) * 0.75
+            + _score(each, words, language)
             for each in candidates
         }
         candidates.sort(key=lambda each: -scores[each.name])
@@ -101,8 +103,10 @@ def has_more(access: Access, chosen: Sequence[EntityAccess]) -> bool:
 
 def find(access: Access, text: str) -> list[EntityAccess]:
     """Return usable entities whose names agree with the words, best first."""
-    words = _by_beginning(_fold(text)[:50])
-    scored = sorted(((_score(each, words), each) for each in access.declared()), key=lambda pair: -pair[0])
+    words, language = _by_beginning(_fold(text)[:50]), get_language()
+    scored = sorted(
+        ((_score(each, words, language), each) for each in access.declared()), key=lambda pair: -pair[0]
+    )
     found: list[EntityAccess] = []
     for score, each in scored:
         if score <= 0 or len(found) == FOUND_LIMIT:
