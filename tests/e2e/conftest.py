@@ -6,6 +6,7 @@ origin than the live server.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -237,10 +238,8 @@ def _texts(value: Any) -> Iterator[str]:
     else:
         yield str(value)
         if isinstance(value, str) and value[:1] in ("{", "["):
-            try:
+            with contextlib.suppress(ValueError):
                 yield from _texts(json.loads(value))
-            except ValueError:
-                pass
 
 
 class Offline:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from django.contrib.sessions.models import Session
 from playwright.sync_api import expect
 
@@ -175,35 +174,39 @@ def test_unsaved_typing_is_not_lost_without_asking(open_as, panel, page, shot, s
     page.wait_for_url(f"**{there}")
 
 
-@pytest.mark.parametrize(
-    ("kind", "pick", "answer"),
-    [
-        ("single", ["Kitchen"], "Kitchen"),
-        ("multiple", ["Kitchen", "Bath"], "Kitchen, Bath"),
-        ("text", None, "Somewhere else"),
-    ],
-)
-def test_a_question_is_answered_with_real_controls(open_as, panel, page, shot, store, kind, pick, answer):
-    asked = []
-    options = {"options": ["Kitchen", "Bath", "Garden"]} if pick else {}
-    with script(
-        Call("ask_user", {"text": "Which category?", "kind": kind, **options}),
-        Text("Thank you.", check=lambda request: asked.append(request.messages[-1].text)),
-    ):
+QUESTIONS = {
+    "single": (["Kitchen"], "Kitchen"),
+    "multiple": (["Kitchen", "Bath"], "Kitchen, Bath"),
+    "text": ([], "Somewhere else"),
+}
+
+
+def test_a_question_is_answered_with_real_controls(open_as, panel, page, shot, store):
+    told = []
+    steps = []
+    for kind, (pick, _) in QUESTIONS.items():
+        options = {"options": ["Kitchen", "Bath", "Garden"]} if pick else {}
+        steps += [
+            Call("ask_user", {"text": "Which category?", "kind": kind, **options}),
+            Text("Thank you.", check=lambda request: told.append(request.messages[-1].text)),
+        ]
+    with script(*steps):
         open_as("manager")
-        question = panel.ask("Add a tray").locator(".copilot-question")
-        expect(question).to_contain_text("Which category?")
-        shot(f"question-{kind}")
-        page.reload()
-        expect(question).to_be_visible()
-        for label in pick or ():
-            question.get_by_label(label).check()
-        if not pick:
-            question.get_by_role("textbox").fill(answer)
-        question.get_by_role("button").click()
-        expect(panel.answers).to_have_count(2)
-    assert asked == [answer]
-    expect(question.first).to_be_disabled()
+        for number, (kind, (pick, answer)) in enumerate(QUESTIONS.items(), 1):
+            panel.ask("Add a tray")
+            question = panel.box.locator(".copilot-question").last
+            expect(question).to_contain_text("Which category?")
+            shot(f"question-{kind}")
+            page.reload()
+            expect(question.get_by_role("button")).to_be_enabled()
+            for label in pick:
+                question.get_by_label(label).check()
+            if not pick:
+                question.get_by_role("textbox").fill(answer)
+            question.get_by_role("button").click()
+            expect(panel.answers).to_have_count(2 * number)
+            expect(question.get_by_role("button")).to_be_disabled()
+    assert told == [answer for _, answer in QUESTIONS.values()]
 
 
 def test_the_address_bar_keeps_nothing_of_ours(open_as, panel, page, form, model, store):

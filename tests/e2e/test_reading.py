@@ -45,7 +45,9 @@ def test_support_sees_the_orders_of_his_region_without_those_of_vips(
         assert rows.column(number) == list(own.values_list("number", flat=True)[:20])
         assert set(rows.column(region)) == {north}
         assert len(rows.columns) == 7
-        assert rows.links == [f"/admin/store/order/{pk}/change/" for pk in own.values_list("pk", flat=True)[:20]]
+        assert rows.links == [
+            f"/admin/store/order/{pk}/change/" for pk in own.values_list("pk", flat=True)[:20]
+        ]
         content = page.content()
         for word in (*secrets, *HIDDEN):
             assert word not in content
