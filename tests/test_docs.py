@@ -1,0 +1,357 @@
+"""The pages against the code: what they name exists, what they show runs, and their numbers are the code's."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import importlib
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+import tomllib
+import types
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import global_settings
+from django.contrib.admin import AdminSite
+from django.urls import get_resolver, resolve
+from django.utils.module_loading import import_string
+
+from django_copilot import gate
+from django_copilot.api import base
+from django_copilot.backends.base import ModelMessage, ModelRequest, ToolCall
+from django_copilot.conf import Settings
+from django_copilot.declaration import entities_of
+from django_copilot.exceptions import BackendError
+from django_copilot.scope import Scope
+from django_copilot.tools.base import Failed, ReadDone
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "django_copilot"
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+IDS = [page.name for page in PAGES]
+ELSEWHERE = {
+    "POST",
+    "COOKIES",
+    "COPILOT",
+    "REST_FRAMEWORK",
+    "DEFAULT_SCHEMA_CLASS",
+}  # of Django, or of the project
+
+
+def text_of(name: str) -> str:
+    return (ROOT / name).read_text("utf-8")
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """Give the fenced blocks of a page in one language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text("utf-8"), re.M | re.S)
+
+
+def code(page: Path) -> set[str]:
+    """Give everything between single backticks, outside blocks."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.M | re.S)
+    return set(re.findall(r"`([^`\n]+)`", text))
+
+
+@cache
+def sources() -> str:
+    return "\n".join(path.read_text("utf-8") for path in sorted(PACKAGE.rglob("*.py")))
+
+
+@cache
+def constants() -> dict[str, Any]:
+    """Give the settings' defaults and the literal constants of all modules, by name."""
+    found: dict[str, Any] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                try:
+                    found[node.targets[0].id] = ast.literal_eval(node.value)
+                except ValueError:
+                    continue
+    return found | vars(Settings())
+
+
+# -- links ----------------------------------------------------------------------------------------------
+
+
+def slug(heading: str) -> str:
+    """Give the anchor of a heading, as Markdown renderers make it."""
+    return re.sub(r"[\s-]+", "-", re.sub(r"[^\w\s-]", "", heading.lower())).strip("-")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_links_lead_to_a_page_and_a_heading(page: Path) -> None:
+    dead = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text("utf-8")):
+        if "://" in target:
+            continue
+        name, _, anchor = target.partition("#")
+        file = page.parent / name if name else page
+        text = file.read_text("utf-8") if file.is_file() else None
+        if text is None or (anchor and anchor not in map(slug, re.findall(r"^#+ (.+)$", text, re.M))):
+            dead.append(target)
+    assert dead == []
+
+
+def test_every_page_is_in_the_navigation_once() -> None:
+    listed = re.findall(r": (\S+\.md)$", text_of("mkdocs.yml"), re.M)
+    assert sorted(listed) == sorted(page.name for page in PAGES[1:])
+
+
+def test_the_pages_become_a_site_without_a_warning(tmp_path: Path) -> None:
+    if importlib.util.find_spec("mkdocs") is None:
+        pytest.skip("mkdocs is not installed (extra: docs)")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+
+
+# -- names ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_names_in_capitals_are_settings_or_constants(page: Path) -> None:
+    names = {name for name in code(page) if re.fullmatch(r"[A-Z][A-Z_]{3,}", name)}
+    names |= set(re.findall(r"COPILOT\[\"(\w+)\"\]", page.read_text("utf-8")))
+    own = {*constants(), *(f"COPILOT_{name}" for name in vars(Settings())), *ELSEWHERE}
+    own |= set(re.findall(r'"([A-Z_]+)"', text_of("example_project/settings.py")))  # its environment
+    assert {name for name in names - own if not hasattr(global_settings, name)} == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_numbers_are_those_of_the_code(page: Path) -> None:
+    """A number in brackets behind a name in capitals is its value: `MAX_ROUNDS` (5)."""
+    for name, number in re.findall(r"`([A-Z][A-Z_]+)` \(([\d,.]+)\)", page.read_text("utf-8")):
+        assert float(number.replace(",", "")) == constants()[name], name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_check_ids_exist(page: Path) -> None:
+    named = set(re.findall(r"copilot\.[EW]\d+", page.read_text("utf-8")))
+    assert named <= set(re.findall(r"copilot\.[EW]\d+", text_of("django_copilot/checks.py")))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_dotted_paths_can_be_imported(page: Path) -> None:
+    for name in code(page):
+        if not re.fullmatch(r"django_copilot(\.\w+)+", name) or name.endswith((".py", ".use_copilot")):
+            continue
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            import_string(name)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_files_and_tests_exist(page: Path) -> None:
+    missing = []
+    for name in code(page):
+        path, _, test = name.partition("::")
+        if not re.fullmatch(r"(django_copilot|tests|example_project|docs|bench|\.ci)/[\w./-]+", path):
+            continue
+        if not (ROOT / path).exists() or (test and f"def {test}(" not in text_of(path)):
+            missing.append(name)
+    assert missing == []
+
+
+def addresses() -> Iterator[tuple[str, str]]:
+    for page in PAGES:
+        for address in re.findall(r"<admin>(/django_copilot/[\w/<>]*)", page.read_text("utf-8")):
+            yield page.name, address
+
+
+@pytest.mark.parametrize(("page", "address"), sorted(set(addresses())))
+def test_addresses_are_there(page: str, address: str) -> None:
+    found = resolve("/admin" + address.replace("<id>", "e22660ec-a42f-459b-9c23-33c0edd673be"))
+    assert found.namespaces == ["admin"]
+    assert str(found.url_name).startswith("django_copilot_")
+
+
+def test_the_table_of_addresses_has_all_of_them_and_their_names() -> None:
+    told = dict(re.findall(r"^\| `(<admin>\S+)` \| `admin:(\w+)`", text_of("docs/conversations.md"), re.M))
+    site = get_resolver().namespace_dict["admin"][1]
+    real = {
+        name: "<admin>/" + site.reverse_dict[name][0][0][0].replace("%(ident)s", "<id>")
+        for name in site.reverse_dict
+        if isinstance(name, str) and name.startswith("django_copilot_")
+    }
+    assert {name: address for address, name in told.items()} == real
+
+
+def test_every_code_of_the_endpoints_is_on_the_page() -> None:
+    tree = ast.parse(Path(base.__file__).read_text("utf-8"))
+    function = next(
+        each for each in tree.body if isinstance(each, ast.FunctionDef) and each.name == "error_text"
+    )
+    texts = next(node for node in ast.walk(function) if isinstance(node, ast.Dict))
+    real = {key.value for key in texts.keys if isinstance(key, ast.Constant)}
+    told = re.findall(r"^\| (\d{3}) \| `(\w+)` \|", text_of("docs/conversations.md"), re.M)
+    assert {name for _, name in told} == real
+    assert len(told) == len(real)
+
+
+def test_every_error_that_a_model_may_read_is_on_the_page() -> None:
+    raised = set(re.findall(r"(?:CallError|Refused)\(\s*\"(\w+)\"", sources()))
+    raised |= set(re.findall(r"_error\(\s*\"(\w+)\"", text_of("django_copilot/turn/machine.py")))
+    raised |= set(re.findall(r"{\"code\": \"(\w+)\"", text_of("django_copilot/gate.py")))
+    section = text_of("docs/harness.md").partition("| code | means |")[2]
+    told = {
+        name for row in re.findall(r"^\| (`.*?`) \|", section, re.M) for name in re.findall(r"`(\w+)`", row)
+    }
+    assert told == raised
+
+
+def test_every_module_has_its_line_in_the_house() -> None:
+    house = text_of("docs/architecture.md").partition("## The house")[2].partition("\n## ")[0]
+    told = set(re.findall(r"`(django_copilot/[\w/.]+)`", house))
+    real = {
+        path.relative_to(ROOT).as_posix()
+        for path in PACKAGE.rglob("*.py")
+        if path.read_text("utf-8").strip() and not {"migrations", "offline"} & set(path.parts)
+    }
+    assert told == real | {"django_copilot/backends/offline/"}
+
+
+def test_every_dependency_and_extra_has_its_reason() -> None:
+    project = tomllib.loads(text_of("pyproject.toml"))["project"]
+    page = text_of("docs/architecture.md").partition("## Dependencies")[2].partition("\n## ")[0]
+    told = re.findall(r"^\| `([\w-]+)` \| ", page, re.M)
+    needed = [re.split(r"[<>=\[]", each)[0] for each in project["dependencies"]]
+    assert sorted(told) == sorted([*needed, *project["optional-dependencies"]])
+
+
+def test_every_parameter_of_a_form_is_on_the_page() -> None:
+    from django_copilot.draft import PARAMETERS, PLAN_INPUT
+
+    page = text_of("docs/forms.md")
+    assert set(re.findall(r"^\| `(ai\w+)` \|", page, re.M)) == set(PARAMETERS)
+    assert f"`{PLAN_INPUT}`" in page
+
+
+def test_every_step_of_a_turn_is_on_the_page() -> None:
+    from django_copilot.turn import machine
+
+    page = text_of("docs/architecture.md").partition("## The turn")[2].partition("\n## ")[0]
+    names = set(re.findall(r"`([A-Z]\w+)`", page))
+    real = {each.__name__ for union in (machine.Event, machine.Effect) for each in union.__args__}
+    assert names == real
+
+
+def test_every_public_name_for_tests_is_on_the_page() -> None:
+    from django_copilot import testing
+
+    page = text_of("docs/testing.md")
+    shown = {"ModelCallBlocked", "ModelReply", "Script", "ScriptFailure"}  # met, and not made, by a test
+    assert {name for name in testing.__all__ if name not in page} <= shown
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_pages_name_no_machine_and_nothing_private(page: Path) -> None:
+    text = page.read_text("utf-8")
+    assert re.findall(r"(?<![\w.])/(?:work|root|home|tmp|usr|opt|Users)/", text) == []
+    assert "shared/" not in text
+
+
+# -- code -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_python_on_the_page_compiles(page: Path) -> None:
+    for number, block in enumerate(blocks(page, "python")):
+        compile(block, f"{page.name}, block {number}", "exec")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_json_on_the_page_is_json(page: Path) -> None:
+    for block in blocks(page, "json"):
+        json.loads(block)
+
+
+def block_with(page: str, words: str) -> str:
+    """Give the one python block of a page that contains these words."""
+    (found,) = [block for block in blocks(ROOT / page, "python") if words in block]
+    return found
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md"])
+def test_the_first_declaration_runs(page: str, db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a site of its own: the store has declared its products already."""
+    from django.contrib.auth import get_user_model
+
+    from example_project.store.models import Product
+
+    site = AdminSite()
+    monkeypatch.setattr("django.contrib.admin.sites.site", site)
+    names = {"__name__": "example_project.store.shown", "__package__": "example_project.store"}
+    exec(compile(block_with(page, "ProductAdmin"), page, "exec"), names)
+    assert list(entities_of(site)) == ["product"]
+
+    Product.objects.create(title="Red mug", price="9.90")
+    boss = get_user_model().objects.create_superuser("boss")
+
+    def ask(arguments: dict[str, Any]) -> Any:
+        call = ToolCall(id="1", name="query_product", arguments=json.dumps(arguments))
+        return gate.run(site, Scope(site="admin"), boss.pk, call)
+
+    outcome = ask({})
+    assert isinstance(outcome, ReadDone)
+    assert set(outcome.content["rows"][0]) == {"id", "title", "sku", "status"}
+    assert isinstance(ask({"filters": {"price": "9.90"}}), Failed)
+
+
+def test_the_harness_example_hides_a_field_by_request() -> None:
+    from example_project.store.models import Product
+
+    names: dict[str, Any] = {}
+    exec(compile(block_with("docs/harness.md", "ParcelAdmin"), "harness.md", "exec"), names)
+    parcels = names["ParcelAdmin"](Product, AdminSite())
+    for allowed in (True, False):
+        user = types.SimpleNamespace(has_perm=lambda permission, allowed=allowed: allowed)
+        read = parcels.get_harness_list(types.SimpleNamespace(user=user))
+        assert ("tracking_token" in read) is allowed
+
+
+def test_the_scope_example_enters_a_tenant_and_leaves_it() -> None:
+    names: dict[str, Any] = {}
+    exec(compile(block_with("docs/scope.md", "class CopilotScope"), "scope.md", "exec"), names)
+    scope, current = names["CopilotScope"], names["current_tenant"]
+    seen = []
+    request = types.SimpleNamespace(get_host=lambda: "acme.example.com")
+    names["middleware"](lambda request: seen.append(scope.capture(request)))(request)
+    assert (seen, current()) == ([{"tenant": "acme"}], None)
+    inside = []
+    with contextlib.suppress(ZeroDivisionError), scope.enter(seen[0], request):
+        inside.append(current())
+        raise ZeroDivisionError
+    assert (inside, current()) == (["acme"], None)
+
+
+def test_the_session_example_gives_what_was_captured() -> None:
+    names: dict[str, Any] = {}
+    exec(compile(block_with("docs/scope.md", "class RegionScope"), "scope.md", "exec"), names)
+    scope, request = names["RegionScope"], types.SimpleNamespace(session={"region": "north", "x": 1})
+    built = types.SimpleNamespace()
+    with scope.enter(scope.capture(request), built):
+        assert built.session == {"region": "north"}
+
+
+def test_the_example_of_a_backend_answers() -> None:
+    names: dict[str, Any] = {}
+    exec(compile(block_with("docs/backends.md", "class EchoBackend"), "backends.md", "exec"), names)
+    backend = names["EchoBackend"]()
+    said = ModelRequest(system="", tools=(), messages=(ModelMessage(role="user", text="Hello"),))
+    assert backend.complete(said).text == "You wrote: Hello"
+    with pytest.raises(BackendError):
+        backend.complete(ModelRequest(system="", tools=(), messages=()))
+
+
+# The example of the page for tests is collected with this file: its tests run as they are.
+exec(compile(block_with("docs/testing.md", "class HarnessOfProducts"), "testing.md", "exec"), globals())
