@@ -26,6 +26,7 @@ class Panel:
         if self.toggle.get_attribute("aria-expanded") != "true":
             self.toggle.click()
         expect(self.input).to_be_visible()
+        expect(self.box.get_by_role("log")).to_have_attribute("aria-busy", "false")
         return self
 
     def say(self, text: str) -> None:

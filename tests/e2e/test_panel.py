@@ -43,6 +43,24 @@ def test_the_conversation_survives_reloading_and_going_elsewhere(open_as, panel,
     assert Conversation.objects.count() == 1
 
 
+def test_a_message_written_while_the_conversation_is_still_loading_goes_into_it(open_as, panel, page, store):
+    open_as("support")
+    panel.ask("Show 3 orders")
+    held = []
+    page.route(re.compile(r"/conversation/[0-9a-f-]{36}/$"), lambda route: held.append(route))
+    page.reload()
+    panel.input.fill("Show 2 products")
+    panel.input.press("Enter")
+    page.wait_for_timeout(200)
+    expect(panel.asked).to_have_count(0)
+    page.unroute_all()
+    for route in held:
+        route.continue_()
+    expect(panel.answers).to_have_count(2)
+    expect(panel.input).to_have_value("")
+    assert Conversation.objects.count() == 1
+
+
 def test_a_closed_panel_stays_closed_and_its_draft_is_kept(open_as, panel, store):
     page = open_as("support")
     panel.open().input.fill("Half a sent")
@@ -117,6 +135,7 @@ def test_when_the_session_is_over_the_panel_says_so_and_keeps_the_words(open_as,
 
 
 def test_the_next_person_at_the_computer_finds_nothing(open_as, panel, page, store):
+    """hazard 118"""
     open_as("support")
     panel.ask("Show 1 order")
     page.locator("#logout-form button").click()
@@ -156,6 +175,7 @@ def test_all_of_it_can_be_done_with_the_keyboard(open_as, panel, page, store):
 
 
 def test_unsaved_typing_is_not_lost_without_asking(open_as, panel, page, shot, store):
+    """hazard 117"""
     customer, product = Customer.objects.first(), Product.objects.first()
     here = f"/admin/store/customer/{customer.pk}/change/"
     there = f"/admin/store/product/{product.pk}/delete/"
@@ -210,6 +230,7 @@ def test_a_question_is_answered_with_real_controls(open_as, panel, page, shot, s
 
 
 def test_the_address_bar_keeps_nothing_of_ours(open_as, panel, page, form, model, store):
+    """hazard 119"""
     product = Product.objects.first()
     model.will(Call("open_product_form", {"id": str(product.pk), "fields": {"title": "Walnut tray"}}))
     open_as("manager", "/admin/store/product/?status=active")

@@ -106,7 +106,7 @@ export async function makePanel({ host, config, memory, baseline, onClose }) {
     const working = state.busy || state.waiting;
     const inList = state.view === "list";
     log.setAttribute("aria-live", working ? "off" : "polite");
-    log.setAttribute("aria-busy", String(working));
+    log.setAttribute("aria-busy", String(working || loading));
     greeting.hidden = state.messages.length > 0 || loading;
     const options = { place, onAnswer: sendText, onGo: go, canAnswer: openQuestion(state) !== null };
     const grown = drawMessages(log, state.messages, options);
@@ -162,7 +162,11 @@ export async function makePanel({ host, config, memory, baseline, onClose }) {
   }
 
   async function sendText(text) {
-    if (state.busy || state.waiting) return;
+    if (loading) await opening; // or the message would start a conversation of its own
+    if (state.busy || state.waiting) {
+      if (input.value.trim() === "") setDraft(text);
+      return;
+    }
     const mine = ++era;
     apply({ type: "send", text });
     const page = location.pathname + location.search;
@@ -260,7 +264,7 @@ export async function makePanel({ host, config, memory, baseline, onClose }) {
     input.focus();
   }
 
-  if (known) openConversation(known, { quiet: true });
+  const opening = known ? openConversation(known, { quiet: true }) : null;
   draw();
 
   return {

@@ -7,6 +7,7 @@ import { answerText } from "./state.js";
 import { gettext, interpolate } from "./texts.js";
 
 const TIGHT = new Set(["date", "datetime", "time"]);
+const SHORT = 24;
 
 function classOf({ type }) {
   if (type === "number") return "copilot-number";
@@ -16,7 +17,8 @@ function classOf({ type }) {
 function cellOf(row, column, at, place) {
   const text = formatValue(row.values?.[column.name], column, place);
   const address = at === 0 && row.url ? safeAddress(row.url, place) : null;
-  const kind = classOf(column);
+  const short = address !== null && text.length <= SHORT; // an order's number stays in one line, a title need not
+  const kind = classOf(column) ?? (short ? "copilot-tight" : null);
   if (address === null) return element("td", { text, class: kind });
   return element("td", { class: kind }, element("a", { href: address, text: text || `#${row.id}` }));
 }
