@@ -36,7 +36,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "django_copilot"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 IDS = [page.name for page in PAGES]
-ELSEWHERE = {
+# Names in capitals that are Django's, REST framework's or the project's.
+ELSEWHERE = {"ATOMIC_REQUESTS", "COOKIES", "COPILOT", "DEFAULT_SCHEMA_CLASS", "POST", "REST_FRAMEWORK"}
     "POST",
     "COOKIES",
     "COPILOT",
@@ -109,9 +110,9 @@ def test_every_page_is_in_the_navigation_once() -> None:
 def test_the_pages_become_a_site_without_a_warning(tmp_path: Path) -> None:
     if importlib.util.find_spec("mkdocs") is None:
         pytest.skip("mkdocs is not installed (extra: docs)")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
-    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+    assert done.returncode == 0, done.stderr  # with --quiet, warnings would not count
 
 
 # -- names ----------------------------------------------------------------------------------------------
