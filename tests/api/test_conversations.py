@@ -382,3 +382,19 @@ def test_a_conversation_that_failed_says_how_its_last_turn_stands(login):
     turn = opened(client, ident)["turn"]
     assert (turn["state"], turn["code"]) == ("failed", "model_timeout")
     assert turn["detail"]
+
+
+def test_an_exception_behind_a_page_is_json_for_those_who_asked_for_json(login, monkeypatch, caplog):
+    """Hazard 78."""
+
+    def explode(*args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError("words that must not leave")
+
+    client = login("manager")
+    monkeypatch.setattr("django_copilot.api.conversations.store.own_conversations", explode)
+    response = client.get(CONVERSATIONS, headers=JSON)
+    assert told(response) == (500, "failed")
+    assert b"words that must not leave" not in response.content
+    assert "words that must not leave" in caplog.text
+    with pytest.raises(RuntimeError):  # a page is the project's to answer, with its own error page
+        client.get(CONVERSATIONS)
