@@ -38,12 +38,6 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 IDS = [page.name for page in PAGES]
 # Names in capitals that are Django's, REST framework's or the project's.
 ELSEWHERE = {"ATOMIC_REQUESTS", "COOKIES", "COPILOT", "DEFAULT_SCHEMA_CLASS", "POST", "REST_FRAMEWORK"}
-    "POST",
-    "COOKIES",
-    "COPILOT",
-    "REST_FRAMEWORK",
-    "DEFAULT_SCHEMA_CLASS",
-}  # of Django, or of the project
 
 
 def text_of(name: str) -> str:
