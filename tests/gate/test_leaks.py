@@ -15,6 +15,7 @@ from django.test import Client
 from django_copilot import gate
 from django_copilot.backends.base import ToolCall
 from django_copilot.exceptions import ScopeUnavailable
+from django_copilot.models import Message
 from django_copilot.testing import Call, Calls, Text, ask, assert_not_sent, script, sent_text
 from django_copilot.tools.base import Proposed, ReadDone
 from example_project.store.models import (
@@ -184,6 +185,39 @@ def test_a_delete_reply_counts_only_what_the_person_may_read(orders: Orders) -> 
     outcome = run("support", "confirm_delete_order", {"id": str(order.pk)})
     assert "payment" not in outcome.reply
     assert outcome.told == {}
+
+
+@pytest.mark.parametrize("why", ["not the relation", "not this record", "not her row", "not declared"])
+def test_what_may_not_be_read_is_not_counted(
+    orders: Orders, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    """Guards hazard 12."""
+    order = Order.objects.filter(payments__isnull=False).first()
+    model_admin = type(admin.site.get_model_admin(Payment))
+    assert "1 payment" in run("manager", "confirm_delete_order", {"id": str(order.pk)}).reply
+    no = {
+        "not the relation": {"harness_list": ["amount_cents"]},
+        "not this record": {
+            "has_view_permission": lambda self, request, obj=None: obj is None,
+            "has_change_permission": lambda self, request, obj=None: obj is None,
+        },
+        "not her row": {"get_queryset": lambda self, request: Payment.objects.none()},
+        "not declared": {"harness_list": [], "harness_persist": []},
+    }[why]
+    for name, value in no.items():
+        monkeypatch.setattr(model_admin, name, value)
+    assert "payment" not in run("manager", "confirm_delete_order", {"id": str(order.pk)}).reply
+
+
+def test_an_answer_that_counts_is_bound_to_what_it_counted(
+    orders: Orders, login: Callable[[str], Client]
+) -> None:
+    """Guards hazard 12: it is withheld when that may not be read any more."""
+    order = Order.objects.filter(payments__isnull=False).first()
+    with script(Call("confirm_delete_order", {"id": str(order.pk)})):
+        ask(login("manager"), "Delete that order")
+    answer = Message.objects.get(role=Message.Role.ASSISTANT)
+    assert answer.mentions == {"store.order": [], "store.payment": ["order"]}
 
 
 # -- rights are those of the moment --------------------------------------------------------------------

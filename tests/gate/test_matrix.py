@@ -258,7 +258,7 @@ def test_hidden_records_can_not_be_told_apart(orders: Orders, who: str, looking:
     assert seen[0][0] == seen[1][0] == seen[2][0]
 
 
-@pytest.mark.parametrize("hide", ["get_queryset", "has_view_permission"])
+@pytest.mark.parametrize("hide", ["get_queryset", "has_view_permission", "formfield_for_foreignkey"])
 def test_a_related_record_that_is_hidden_can_not_be_told_from_none(
     store: Any, monkeypatch: pytest.MonkeyPatch, hide: str
 ) -> None:
@@ -269,7 +269,20 @@ def test_a_related_record_that_is_hidden_can_not_be_told_from_none(
     secret = Category.objects.create(name="Secret category", slug="secret")
     model_admin = type(admin.site.get_model_admin(Category))
     real = getattr(model_admin, hide)
-    if hide == "get_queryset":
+    if hide == "formfield_for_foreignkey":  # the form does not offer it, though she may see it
+        monkeypatch.setattr(
+            type(admin.site.get_model_admin(Product)),
+            hide,
+            lambda self, field, request, **kwargs: real(
+                self,
+                field,
+                request,
+                **{**kwargs, "queryset": Category.objects.exclude(pk=secret.pk)}
+                if field.name == "category"
+                else kwargs,
+            ),
+        )
+    elif hide == "get_queryset":
         monkeypatch.setattr(
             model_admin, hide, lambda self, request: real(self, request).exclude(pk=secret.pk)
         )
