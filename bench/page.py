@@ -2,12 +2,14 @@
 
 The index, a list and a change page of generated models, against the same pages of plain ModelAdmins, for a
 person with rights on all of them. The panel's own work is counted where it is done, in its template tag: as
-CPU time, and as the number of Python calls, which is the same on every run.
+CPU time, and as the number of Python calls, which is the same on every run. What the module ``re`` calls is
+left out: it forgets patterns when many others were used since, which the admin's own addresses do.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from typing import Any
@@ -80,6 +82,7 @@ class _Tag:
         self.seconds = 0.0
         self.calls = 0
         self.counting = False
+        self.apart: Any = None  # the frame under which nothing is counted
         self.rendered = ""
 
     def __call__(self, context: Any) -> Any:
@@ -96,7 +99,12 @@ class _Tag:
         return self.rendered
 
     def _note(self, frame: Any, event: str, arg: Any) -> None:
-        self.calls += event == "call"
+        if self.apart is None and event == "call":
+            self.calls += 1
+            if frame.f_code.co_filename == re.__file__:
+                self.apart = frame
+        elif frame is self.apart and event == "return":
+            self.apart = None
 
 
 def _watch() -> _Tag:
@@ -133,7 +141,10 @@ def child() -> None:
         assert answer.status_code == 200, (page, answer.status_code)
         assert ("data-copilot" in watch.rendered) == declared, page
         assert (b"data-copilot" in answer.content) == declared, page
-        size, queries, calls = len(answer.content), len(worker.statements), watch.calls
+        size, queries, calls = len(answer.content), len(worker.statements), [watch.calls]
+        for _ in range(4):  # the collector of garbage calls back now and then
+            client.get(path)
+            calls.append(watch.calls)
         watch.counting = False
         panel, whole_page = [], []
         for _ in range(whole("repeats")):
@@ -143,7 +154,7 @@ def child() -> None:
         figures[page] = {
             "bytes": size,
             "queries": queries,
-            "panel_calls": calls,
+            "panel_calls": min(calls),
             "panel_cpu_ms": median(panel, 3),
             "page_cpu_ms": median(whole_page),
         }

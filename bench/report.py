@@ -82,11 +82,10 @@ def scratch() -> Iterator[Path]:
         yield Path(folder)
 
 
-def run_child(module: str, *, settings: str, database: Path, **values: object) -> Any:
-    """Run ``python -m module`` in a fresh process and return the JSON of its last line.
+def environment_for(*, settings: str, database: Path, **values: object) -> dict[str, str]:
+    """Return the variables of a child: ``values`` as BENCH_*, and nothing of the caller's own project.
 
-    ``values`` reach it as BENCH_* variables. Nothing of the caller's own settings, key, model or database does.
-    Raises RuntimeError, with what the process wrote, when it fails.
+    Left out are settings, keys, models, databases, and proxies.
     """
     environment = {
         name: value
@@ -96,14 +95,25 @@ def run_child(module: str, *, settings: str, database: Path, **values: object) -
     }
     if os.environ.get(PROFILE):
         environment[PROFILE] = os.environ[PROFILE]
-    environment |= {
+    return environment | {
         "PYTHONPATH": str(ROOT),
         "DJANGO_SETTINGS_MODULE": settings,
         "DATABASE_URL": f"sqlite:///{database}",
         **{f"BENCH_{name.upper()}": str(value) for name, value in values.items()},
     }
+
+
+def run_child(module: str, *, settings: str, database: Path, **values: object) -> Any:
+    """Run ``python -m module`` in a fresh process and return the JSON of its last line.
+
+    Raises RuntimeError, with what the process wrote, when it fails.
+    """
     done = subprocess.run(
-        [sys.executable, "-m", module], cwd=database.parent, env=environment, capture_output=True, text=True
+        [sys.executable, "-W", "error", "-m", module],
+        cwd=database.parent,
+        env=environment_for(settings=settings, database=database, **values),
+        capture_output=True,
+        text=True,
     )
     if done.returncode or not done.stdout.strip():
         raise RuntimeError(f"python -m {module} ended with {done.returncode}.\n{done.stdout}{done.stderr}")
