@@ -111,23 +111,25 @@ class KeywordsOnly(admin.ModelAdmin):
         return form
 
 
-def test_what_a_projects_get_form_drops_can_be_neither_read_nor_filled(project: Project) -> None:
+@pytest.mark.parametrize("fields", [None, ["title", "vault"]], ids=["all fields", "fields named"])
+def test_what_a_projects_get_form_drops_can_be_neither_read_nor_filled(project: Project, fields: Any) -> None:
     """hazard 106"""
     deeds = type("DeedAdmin", (HarnessMixin, KeywordsOnly), {"harness_list": ["title", "vault"]})
     deeds.harness_persist = ["title", "vault"]  # type: ignore[attr-defined]
+    deeds.fields = fields  # type: ignore[attr-defined]
     project.site({depot.Deed: deeds, depot.Vault: TITLE})
     vault, deed = vault_and_deed()
     rights = ("depot.view_deed", "depot.change_deed", "depot.add_deed", "depot.view_vault")
     plain = copilot_client(project.person(*rights))
     chat = say(plain, Call("query_deed"))
     assert chat.rows == [{"id": str(deed.pk), "title": "d"}]
-    fields = {"title": "n", "vault": str(vault.pk)}
-    chat = say(plain, Call("open_deed_form", {"fields": fields}), ends=True)
+    values = {"title": "n", "vault": str(vault.pk)}
+    chat = say(plain, Call("open_deed_form", {"fields": values}), ends=True)
     assert chat.answer["action"]["prefill"] == {"title": "n"}
     assert chat.answer["action"]["dropped"] == ["Vault"]
     boss = project.boss()
     assert say(boss, Call("query_deed")).rows[0]["vault"]["id"] == str(vault.pk)
-    chat = say(boss, Call("open_deed_form", {"fields": fields}), ends=True)
+    chat = say(boss, Call("open_deed_form", {"fields": values}), ends=True)
     assert boss.get(chat.page).context["adminform"].form.initial["vault"] == vault
 
 

@@ -256,6 +256,8 @@ def test_a_declared_key_of_a_related_record_out_of_her_rows_is_still_a_reference
     chat = say(client, Call("query_letter", {"fields": ["subject"], "filters": {"person": reference}}))
     assert [row["subject"] for row in chat.rows] == ["to bob"]
     assert say(client, Call("query_person", {"filters": {"id": reference}})).rows == []
+    for email in ("bob@secret.example", "nobody@secret.example"):  # a guess finds nothing
+        assert say(client, Call("query_letter", {"filters": {"person": email}})).rows == []
 
 
 def test_a_key_that_is_readable_on_some_records_only_is_a_reference_on_the_others(project: Project) -> None:
@@ -268,11 +270,16 @@ def test_a_key_that_is_readable_on_some_records_only_is_a_reference_on_the_other
         {depot.Person: declared(read=["name"], fields=["email", "name"], get_harness_list=per_record)}
     )
     people()
-    chat = say(project.boss(), Call("query_person"))
+    client = project.boss()
+    chat = say(client, Call("query_person"))
     assert_not_sent(chat.model, "bob@secret")
     ids = {row["name"]: row["id"] for row in chat.rows}
     assert ids["Ann"] == "ann@secret.example"
     assert ids["Bob"].startswith("ref_")
+    assert say(client, Call("query_person", {"filters": {"id": ids["Bob"]}})).rows[0]["name"] == "Bob"
+    for email in ("bob@secret.example", "nobody@secret.example"):
+        assert say(client, Call("query_person", {"filters": {"id": email}})).rows == []
+        assert say(client, Call("confirm_delete_person", {"id": email})).error == "not_found"
 
 
 def test_a_number_that_people_give_is_data(project: Project) -> None:
@@ -325,6 +332,7 @@ def test_a_key_that_is_another_records_key_shows_no_more_than_that_one(
     assert row["id"].startswith("ref_")
     assert row["person"]["id"].startswith("ref_")
     assert "@secret" not in row["id"] + row["person"]["id"]
+    assert say(client, Call("query_badge", {"filters": {"id": ann.pk}})).error == "invalid_id"
     call = Call("open_badge_form", {"id": chat.rows[0]["id"], "fields": {"email": "red"}})
     chat = say(client, call, ends=True)
     assert "@secret" not in chat.answer["reply"]
