@@ -16,6 +16,8 @@ import hypothesis
 import pytest
 from django.test import Client
 
+from . import kept_store
+
 hypothesis.settings.register_profile("suite", deadline=None)  # a busy machine is no failure
 hypothesis.settings.load_profile("suite")
 
@@ -96,29 +98,21 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     assert not tried, f"The test tried to reach {', '.join(tried)}."
 
 
-class Store:
-    """The example store of a test: 40 products, 120 orders, and all accounts of the demo."""
-
-    def user(self, username: str) -> Any:
-        """Return the account, freshly loaded."""
-        from django.contrib.auth import get_user_model
-
-        return get_user_model().objects.get(username=username)
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> None:
+    """Make the test database as pytest-django does, and keep an example store beside it."""
+    with django_db_blocker.unblock():
+        kept_store.keep()
 
 
 @pytest.fixture
-def store(db: None) -> Store:
+def store(db: None) -> kept_store.Store:
     """Fill the database with the example store, small, and return it."""
-    from example_project.store.data import create_data
-    from example_project.store.people import create_people
-
-    create_people()
-    create_data(products=40, orders=120)
-    return Store()
+    return kept_store.fill()
 
 
 @pytest.fixture
-def login(store: Store) -> Callable[[str], Client]:
+def login(store: kept_store.Store) -> Callable[[str], Client]:
     """Return a function that gives a test client with that account logged in."""
 
     def login(username: str) -> Client:
