@@ -166,7 +166,11 @@ def answer_error(error: Exception, context: dict[str, Any]) -> Response:
         case _:
             logger.error("An assistant request failed.", exc_info=error)
             code, number = "failed", 500
-    return Response({"code": code, "detail": error_text(code), **extra}, status=number, headers=headers)
+    response = Response({"code": code, "detail": error_text(code), **extra}, status=number, headers=headers)
+    # What went wrong was logged where it happened, a failing model as a warning. Django would note every
+    # answer of 500 as an error on top, and write to ADMINS each time a provider is down.
+    response._has_been_logged = number >= 500  # type: ignore[attr-defined]
+    return response
 
 
 class OwnView(APIView):
