@@ -6,6 +6,8 @@ import json
 import re
 
 import pytest
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Group
 from playwright.sync_api import expect
 
 from django_copilot.testing import Call
@@ -152,17 +154,21 @@ def test_a_viewer_is_offered_only_reading_tools(open_as, panel, model, store):
     assert page.url == start
 
 
-def test_nobody_without_the_permission_has_a_panel(open_as, panel, store):
-    page = open_as("auditor")
-    expect(page.locator("#user-tools")).to_contain_text("Anna")
-    expect(panel.toggle).to_have_count(0)
-    assert "copilot" not in page.content()
+def test_nobody_without_the_permission_has_a_panel(open_as, page, panel, store):
+    group = Group.objects.get(name="support")
+    group.permissions.remove(group.permissions.get(codename="use_copilot"))
+    for username in ("support", "auditor"):
+        open_as(username)
+        expect(page.locator("#user-tools")).to_contain_text(store.user(username).first_name)
+        expect(panel.toggle).to_have_count(0)
+        assert "copilot" not in page.content()
 
 
 @pytest.mark.parametrize(
     ("username", "path"),
     [
         (None, "/admin/login/"),
+        ("support", "/admin/login/"),  # who is logged in and not, or no longer, staff
         ("manager", "/admin/store/category/add/?_popup=1"),
         ("manager", "/admin/store/category/?_popup=1"),
     ],
@@ -172,6 +178,7 @@ def test_popups_and_the_login_page_have_no_panel(open_as, page, panel, store, us
     if username is None:
         page.goto(path)
     else:
+        get_user_model().objects.filter(username="support").update(is_staff=False)
         open_as(username, path)
     expect(page.locator("form").first).to_be_visible()
     expect(panel.toggle).to_have_count(0)
