@@ -194,6 +194,7 @@ def test_a_site_without_a_declared_entity_has_no_panel_and_no_endpoint(
     # a link with our parameters fills in nothing, and the site's own forms work
     response = client.get('/plain/depot/box/add/?aiAction=create&aiPrefill={"title":"from a link"}')
     assert "from a link" not in response.content.decode()
+    assert "copilot_draft" not in response.context
     assert client.post("/plain/depot/box/add/", {"title": "saved"}).status_code == 302
     assert client.get(f"/plain/depot/box/{box.pk}/delete/").context.get("copilot_preview") is None
 
