@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -401,3 +402,13 @@ def test_the_person_is_told_to_the_provider_as_a_keyed_hash_only(login, llmock: 
     user = store.user("manager")
     for word in (user.username, user.first_name, user.last_name, user.email):
         assert word not in sent
+    people = []
+    for username in ("manager", "manager", "viewer"):
+        with script(Text("Hello.")) as model:
+            ask(login(username), "Hello")
+        people.append(model.request.person)
+    assert all(re.fullmatch("[0-9a-f]{32}", person) for person in people)
+    assert people[0] == people[1] != people[2]
+    with override_settings(SECRET_KEY="another"), script(Text("Hello.")) as model:
+        ask(login("manager"), "Hello")
+    assert model.request.person not in people
