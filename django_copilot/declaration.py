@@ -53,7 +53,7 @@ def is_declared(model_admin: Any) -> bool:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Entity:
     """A ModelAdmin with a harness on one AdminSite. ``name`` is its name in tools."""
 

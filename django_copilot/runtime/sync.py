@@ -190,8 +190,8 @@ class _Driver:
         match outcome:
             case ReadDone():
                 self.reads.append(outcome.query.to_json())
-                self.result.results.append(outcome.rows.for_person())
-                self.mention(outcome.query.entity, outcome.rows.fields, outcome.query.filters)
+                self.result.results.append(outcome.table)
+                self.mention(outcome.query.entity, outcome.fields, outcome.query.filters)
                 self.sent["rows"] += outcome.sent_rows
                 return machine.ToolReturned(content=outcome.content)
             case Found():

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ..rows import Query, Rows
+from ..rows import Query
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,7 +15,8 @@ class ReadDone:
 
     content: dict[str, Any]
     query: Query
-    rows: Rows
+    table: dict[str, Any]  # what the person sees of it
+    fields: tuple[str, ...]
     sent_rows: int
 
 

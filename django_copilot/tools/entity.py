@@ -41,7 +41,9 @@ def query(entity: EntityAccess, args: Mapping[str, Any]) -> ReadDone:
     content, sent = rows.for_model()
     if asked > MAX_LIMIT:
         content["note"] = f"limit was cut to {MAX_LIMIT}."
-    return ReadDone(content=content, query=checked, rows=rows, sent_rows=sent)
+    return ReadDone(
+        content=content, query=checked, table=rows.for_person(), fields=rows.fields, sent_rows=sent
+    )
 
 
 def open_entity_form(entity: EntityAccess, args: Mapping[str, Any]) -> Proposed:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 
 from django.utils.translation import get_language
@@ -42,28 +42,29 @@ def _alike(word: str, other: str) -> float:
     return shared / longest if shared >= SHARED and shared >= 0.6 * longest - 0.5 else 0.0
 
 
-@lru_cache(maxsize=4096)
-def _names_of(entity: Entity, language: str | None) -> frozenset[str]:
-    """Return the words of an entity's names in the language in force."""
-    meta = entity.model._meta
-    names = entity.name, str(meta.verbose_name), str(meta.verbose_name_plural)
-    return frozenset(word for name in names for word in _fold(name))
+@lru_cache(maxsize=32)
+def _names_of(entities: tuple[Entity, ...], language: str | None) -> dict[str, list[tuple[str, Entity]]]:
+    """Return each word of the entities' names in the language in force, by its beginning."""
+    found: dict[str, list[tuple[str, Entity]]] = {}
+    for entity in entities:
+        meta = entity.model._meta
+        names = entity.name, str(meta.verbose_name), str(meta.verbose_name_plural)
+        for word in {word: None for name in names for word in _fold(name)}:
+            found.setdefault(word[:SHARED], []).append((word, entity))
+    return found
 
 
-def _by_beginning(words: Sequence[str]) -> dict[str, Counter[str]]:
-    """Return the words with how often each occurs, by the letters that alike words must share."""
-    grouped: dict[str, Counter[str]] = {}
-    for word in words:
-        grouped.setdefault(word[:SHARED], Counter())[word] += 1
-    return grouped
-
-
-def _score(entity: Entity, words: Mapping[str, Counter[str]], language: str | None) -> float:
-    best: dict[str, float] = {}
-    for name in _names_of(entity, language):
-        for word, count in words.get(name[:SHARED], {}).items():
-            best[word] = max(best.get(word, 0.0), _alike(word, name) * count)
-    return sum(best.values())
+def _scores(entities: tuple[Entity, ...], words: Sequence[str]) -> dict[Entity, float]:
+    """Return how well names agree with the words: for each word the best of an entity's names, added up."""
+    names = _names_of(entities, get_language())
+    scores: dict[Entity, float] = defaultdict(float)
+    for word, count in Counter(words).items():
+        best: dict[Entity, float] = {}
+        for name, entity in names.get(word[:SHARED], ()):
+            best[entity] = max(best.get(entity, 0.0), _alike(word, name))
+        for entity, agreement in best.items():
+            scores[entity] += agreement * count
+    return scores
 
 
 def choose(
@@ -74,18 +75,16 @@ def choose(
     ``page`` is the entity of the page the person is on; ``recent`` are labels that the conversation spoke of.
     """
     most = get_settings().MAX_ENTITIES
-    candidates = list(access.declared())
+    candidates = tuple(access.declared())
+    ranked: Sequence[Entity] = candidates
     if len(candidates) > most:
-        words, language = _by_beginning(_fold(message)[:200]), get_language()
-        scores = {
-            each.name: (each.name == page) * 1.5
-            + (each.label in recent) * 0.75
-            + _score(each, words, language)
-            for each in candidates
-        }
-        candidates.sort(key=lambda each: -scores[each.name])
+        scores = _scores(candidates, _fold(message)[:200])
+        for each in candidates:
+            if each.name == page or each.label in recent:
+                scores[each] += (each.name == page) * 1.5 + (each.label in recent) * 0.75
+        ranked = sorted(candidates, key=lambda each: -scores[each])
     names: set[str] = set()
-    for each in candidates:
+    for each in ranked:
         if access.of(each).is_usable:
             names.add(each.name)
             if len(names) == most:
@@ -103,13 +102,11 @@ def has_more(access: Access, chosen: Sequence[EntityAccess]) -> bool:
 
 def find(access: Access, text: str) -> list[EntityAccess]:
     """Return usable entities whose names agree with the words, best first."""
-    words, language = _by_beginning(_fold(text)[:50]), get_language()
-    scored = sorted(
-        ((_score(each, words, language), each) for each in access.declared()), key=lambda pair: -pair[0]
-    )
+    candidates = tuple(access.declared())
+    scores = _scores(candidates, _fold(text)[:50])
     found: list[EntityAccess] = []
-    for score, each in scored:
-        if score <= 0 or len(found) == FOUND_LIMIT:
+    for each in sorted((each for each in candidates if scores[each] > 0), key=lambda each: -scores[each]):
+        if len(found) == FOUND_LIMIT:
             break
         if access.of(each).is_usable:
             found.append(access.of(each))

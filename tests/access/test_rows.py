@@ -300,7 +300,7 @@ def test_a_long_cell_is_cut_with_a_marker_and_only_for_the_model(store: Any, set
     outcome = run("manager", "query_customer", {"filters": {"id": "1"}, "fields": ["city", "country"]})
     row = outcome.content["rows"][0]
     assert (row["city"], row["country"]) == ("ż" * 10 + "… [cut]", "x" * 10)
-    assert outcome.rows.for_person()["rows"][0]["values"]["city"] == "ż" * 80
+    assert outcome.table["rows"][0]["values"]["city"] == "ż" * 80
 
 
 def test_a_long_cell_of_json_is_cut_too(store: Any, settings: Any, bend: Bend) -> None:
@@ -327,7 +327,7 @@ def test_a_long_result_is_cut_with_a_marker(store: Any, settings: Any) -> None:
     assert "left out" in content["cut"]
     assert outcome.sent_rows == len(content["rows"])
     assert len(json.dumps(content["rows"], ensure_ascii=False).encode()) <= 1_000
-    assert len(outcome.rows.for_person()["rows"]) == 20
+    assert len(outcome.table["rows"]) == 20
 
 
 # -- what it costs -------------------------------------------------------------------------------------

@@ -109,7 +109,7 @@ def test_nothing_hidden_is_in_what_goes_to_the_model(canaries: Orders, who: str)
         for written in json.dumps(args), tool:  # what the model itself wrote may be said back to it
             text = text.replace(written, "")
         if isinstance(outcome, ReadDone):
-            table = outcome.rows.for_person()
+            table = outcome.table
             assert_nothing_hidden(json.dumps(table, ensure_ascii=False))
         if not any(SECRET in str(value) or "76543.21" in str(value) for value in args.values()):
             assert_nothing_hidden(text)
