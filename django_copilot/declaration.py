@@ -1,6 +1,6 @@
 """What a project declares, and the entities that follow from it.
 
-Pure declaration: nothing here knows a person. ``access.py`` meets it with her rights.
+Pure declaration: nothing here knows a person. ``access`` meets it with her rights.
 """
 
 from __future__ import annotations

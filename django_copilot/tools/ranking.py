@@ -64,7 +64,7 @@ def _scores(entities: tuple[Entity, ...], words: Sequence[str]) -> dict[Entity, 
             best[entity] = max(best.get(entity, 0.0), _alike(word, name))
         for entity, agreement in best.items():
             scores[entity] += agreement * count
-    return scores
+    return defaultdict(float, {entity: round(score, 6) for entity, score in scores.items()})  # equal is equal
 
 
 def choose(
