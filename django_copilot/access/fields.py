@@ -1,0 +1,232 @@
+"""Fields of one entity: what this person's admin shows and lets her fill in, met with the declaration."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from django.contrib.admin import ModelAdmin
+from django.contrib.admin.utils import flatten_fieldsets
+from django.forms import PasswordInput
+
+from ..declaration import Entity, admin_of, model_field, never_fillable, never_readable
+from ..exceptions import Refused
+from ..values import FILLABLE
+from .rows import RowAccess, ask_hook
+
+if TYPE_CHECKING:
+    from .person import Access
+
+
+class FieldAccess(RowAccess):
+    """The rights on one entity as a whole, and on its fields."""
+
+    model_admin: Any
+
+    def __init__(self, access: Access, entity: Entity) -> None:
+        super().__init__(access, entity.model_admin)
+        self.entity = entity
+        self.name = entity.name
+        self._shown_cache: dict[Any, frozenset[str]] = {}
+        self._form_cache: dict[bool, Any] = {}
+        self._on_form_cache: dict[str, list[str]] = {}  # by the page's path
+
+    # -- rights on the whole entity ----------------------------------------------------------------
+
+    @cached_property
+    def is_usable(self) -> bool:
+        """Tell whether the person can do anything with the entity here."""
+        hook = "has_module_permission"
+        return bool(
+            ask_hook(
+                self.model_admin, hook, False, lambda: self.model_admin.has_module_permission(self.request)
+            )
+        ) and (self.can_view or self.can_add or self.can_delete)
+
+    @cached_property
+    def can_view(self) -> bool:
+        """Tell whether the person may view or change records in general."""
+        return self.may_view()
+
+    @cached_property
+    def can_add(self) -> bool:
+        """Tell whether the person may add records."""
+        return self._may("add")
+
+    @cached_property
+    def can_change(self) -> bool:
+        """Tell whether the person may change records in general."""
+        return self._may("change")
+
+    @cached_property
+    def can_delete(self) -> bool:
+        """Tell whether the person may delete records in general."""
+        return self._may("delete")
+
+    def may_change(self, obj: Any) -> bool:
+        """Tell whether the person may change this record."""
+        return self._may("change", obj)
+
+    def may_delete(self, obj: Any) -> bool:
+        """Tell whether the person may delete this record."""
+        return self._may("delete", obj)
+
+    # -- fields ------------------------------------------------------------------------------------
+
+    def _declared_names(self, hook: str, obj: Any) -> list[str]:
+        names: Any = ask_hook(
+            self.model_admin, hook, (), lambda: getattr(self.model_admin, hook)(self.request, obj)
+        )
+        return [name for name in names if isinstance(name, str)] if not isinstance(names, str) else []
+
+    def declared(self, obj: Any = None) -> set[str]:
+        """Return every name in either list of the declaration."""
+        return {
+            *self._declared_names("get_harness_list", obj),
+            *self._declared_names("get_harness_persist", obj),
+        }
+
+    @cached_property
+    def _readable(self) -> tuple[str, ...]:
+        return self._readable_for(None) if self.can_view else ()
+
+    def readable(self, obj: Any = None) -> tuple[str, ...]:
+        """Return the fields that the model may get of this record (None: of records in general), in order.
+
+        The caller has established that the person may view the record.
+        """
+        return self._readable if obj is None else self._readable_for(obj)
+
+    def _readable_for(self, obj: Any) -> tuple[str, ...]:
+        declared = self._declared_names("get_harness_list", obj)
+        shown = self._shown(obj)
+        return tuple(
+            dict.fromkeys(name for name in declared if name in shown and not never_readable(self.model, name))
+        )
+
+    def _shown(self, obj: Any) -> frozenset[str]:
+        """Return the fields that this person's admin shows: on the form or read-only, and in the list.
+
+        Which of them depend on the record is known from the hooks that the project overrides, so that the
+        ordinary case costs no form class per row.
+        """
+        ma, request = self.model_admin, self.request
+        readonly = ask_hook(
+            ma, "get_readonly_fields", None, lambda: tuple(ma.get_readonly_fields(request, obj))
+        )
+        if readonly is None:
+            return frozenset()
+        key: Any = readonly
+        if obj is not None and self._fields_depend_on_record:
+            key = None
+        if key is not None and key in self._shown_cache:
+            return self._shown_cache[key]
+
+        def ask() -> frozenset[str]:
+            on_form = set(self._on_form(obj))
+            # Who may only view is shown the fields as text, by a form without a single editable one.
+            if self._form_decides and (obj is None or self.may_change(obj)):
+                form = ma.get_form(request, obj, change=obj is not None, fields=None)
+                on_form &= {*form.base_fields, *readonly}
+            return frozenset(on_form) | {
+                name for name in ma.get_list_display(request) if isinstance(name, str)
+            }
+
+        shown: frozenset[str] = ask_hook(ma, "get_fieldsets", frozenset(), ask)
+        if key is not None:
+            self._shown_cache[key] = shown
+        return shown
+
+    def _on_form(self, obj: Any) -> list[str]:
+        """Return the names in the form's fieldsets. Without a record asked once per page: it makes a form."""
+        if obj is not None:
+            return flatten_fieldsets(self.model_admin.get_fieldsets(self.request, obj))
+        names = self._on_form_cache.get(self.request.path)
+        if names is None:
+            names = (
+                self._on_plain_form()
+                if self._form_is_plain
+                else flatten_fieldsets(self.model_admin.get_fieldsets(self.request, None))
+            )
+            self._on_form_cache[self.request.path] = names
+        return list(names)
+
+    def _on_plain_form(self) -> list[str]:
+        """Do what ModelAdmin.get_fields does and keep the form that it throws away: one class, not two."""
+        form = self.model_admin.get_form(self.request, None, change=False, fields=None)
+        self._form_cache[False] = form
+        return [*form.base_fields, *self.model_admin.get_readonly_fields(self.request, None)]
+
+    @cached_property
+    def _form_is_plain(self) -> bool:
+        """Tell whether the form has the fields that Django finds, with no say of the project's."""
+        cls = type(self.model_admin)
+        return not (self.model_admin.fields or self.model_admin.fieldsets or self._form_decides) and all(
+            getattr(cls, hook) is getattr(ModelAdmin, hook)
+            for hook in ("get_fields", "get_fieldsets", "_get_form_for_get_fields")
+        )
+
+    @cached_property
+    def _fields_depend_on_record(self) -> bool:
+        return (
+            any(
+                getattr(type(self.model_admin), hook) is not getattr(ModelAdmin, hook)
+                for hook in ("get_fields", "get_fieldsets", "get_exclude")
+            )
+            or self._form_decides
+        )
+
+    @cached_property
+    def _form_decides(self) -> bool:
+        """Tell whether a project's own get_form may drop fields that its fieldsets name."""
+        for cls in type(self.model_admin).__mro__:
+            if "get_form" in vars(cls) and not getattr(vars(cls)["get_form"], "copilot_neutral", False):
+                return cls is not ModelAdmin
+        return True
+
+    def form_class(self, obj: Any = None, *, change: bool) -> Any:
+        """Return the class of the form that this person would get. Raises Refused when a hook fails."""
+        if obj is None and change and not self._form_decides and self.can_change:
+            change = False  # Django's own get_form makes no other difference, and a class costs a lot
+        if obj is None and change in self._form_cache:
+            return self._form_cache[change]
+        ma, request = self.model_admin, self.request
+        made = ask_hook(
+            ma,
+            "get_form",
+            None,
+            lambda: ma.get_form(request, obj, change=change, fields=self._on_form(obj)),
+        )
+        if made is None:
+            raise Refused("not_available", "That form can't be opened by the assistant.")
+        if obj is None:
+            self._form_cache[change] = made
+        return made
+
+    def fillable(self, obj: Any = None, *, change: bool) -> tuple[str, ...]:
+        """Return the fields that may be filled in for this person on the add or change form, in order."""
+        if not (self.may_change(obj) if change else self.can_add):
+            return ()
+        declared = self._declared_names("get_harness_persist", obj)
+        if not declared:
+            return ()
+        fields = self.form_class(obj, change=change).base_fields
+        return tuple(
+            dict.fromkeys(
+                name
+                for name in declared
+                if name in fields
+                and not fields[name].disabled
+                and not isinstance(fields[name].widget, PasswordInput)
+                and not never_fillable(self.model, name)
+                and self._can_be_proposed(name)
+            )
+        )
+
+    def _can_be_proposed(self, name: str) -> bool:
+        field = model_field(self.model, name)
+        if field is None:
+            return True
+        if field.remote_field is not None:
+            return admin_of(self.access.site, field.remote_field.model) is not None
+        return isinstance(field, FILLABLE)

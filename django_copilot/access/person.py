@@ -1,0 +1,113 @@
+"""Who the person is and which entities she can use: where every piece of work for her begins."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+from django.contrib.admin import AdminSite
+
+from ..declaration import Entity, admin_of, entities_of, is_declared
+from ..exceptions import Refused
+from ..scope import PERMISSION, ScopedRequest
+from .entity import EntityAccess
+from .rows import RowAccess, ask_hook
+
+
+def may_use(site: AdminSite, user: Any, request: Any) -> str:
+    """Return "" for a person who may use the copilot on the site, else "not_staff" or "not_allowed"."""
+    if not site.has_permission(request):
+        return "not_staff"
+    return "" if user.has_perm(PERMISSION) else "not_allowed"
+
+
+def may_do_anything(site: AdminSite, request: Any) -> bool:
+    """Tell whether the person of a page's own request can do anything declared; stops at the first."""
+
+    def may(model_admin: Any, hook: str) -> bool:
+        return bool(ask_hook(model_admin, hook, False, lambda: getattr(model_admin, hook)(request)))
+
+    hooks = ("has_view_or_change_permission", "has_add_permission", "has_delete_permission")
+    return any(
+        may(each, "has_module_permission") and any(may(each, hook) for hook in hooks)
+        for each in site._registry.values()
+        if is_declared(each)
+    )
+
+
+class Access:
+    """The rights of one person on one site, asked on a request built from her stored scope."""
+
+    def __init__(self, site: AdminSite, request: ScopedRequest) -> None:
+        self.site = site
+        self.request = request
+        self._known: dict[str, EntityAccess] = {}
+
+    def check_person(self) -> None:
+        """Raise Refused unless the person may use the copilot on this site now."""
+        code = may_use(self.site, self.request.user, self.request)
+        if code:
+            raise Refused(code, "This person may not use the assistant here any more.")
+
+    @cached_property
+    def _declared(self) -> Mapping[str, Entity]:
+        return entities_of(self.site)
+
+    @cached_property
+    def _by_model(self) -> dict[Any, Entity]:
+        return {each.model: each for each in self._declared.values()}
+
+    def entity_of(self, model: Any) -> Entity | None:
+        """Return the entity of exactly this model class, usable or not, if it is declared."""
+        return self._by_model.get(model)
+
+    def all(self) -> Iterator[EntityAccess]:
+        """Go through the declared entities, usable or not, in the site's order."""
+        for entity in self._declared.values():
+            yield self.of(entity)
+
+    def declared(self) -> Collection[Entity]:
+        """Return the declared entities in the site's order, before anything is asked about rights."""
+        return self._declared.values()
+
+    def named(self, names: Collection[str]) -> list[EntityAccess]:
+        """Return the declared entities of these names, usable or not, in the site's order."""
+        return [self.of(entity) for name, entity in self._declared.items() if name in names]
+
+    def usable(self) -> Iterator[EntityAccess]:
+        """Go through the entities that this person can do anything with."""
+        return (each for each in self.all() if each.is_usable)
+
+    def entity(self, name: str) -> EntityAccess | None:
+        """Return a usable entity by its name in tools."""
+        entity = self._declared.get(name)
+        access = self.of(entity) if entity is not None else None
+        return access if access is not None and access.is_usable else None
+
+    def labelled(self, label: str) -> EntityAccess | None:
+        """Return a usable entity by "app_label.modelname"."""
+        for entity in self._declared.values():
+            if entity.label == label:
+                access = self.of(entity)
+                return access if access.is_usable else None
+        return None
+
+    def of_model(self, model: Any) -> EntityAccess | None:
+        """Return the usable entity of exactly this model class."""
+        entity = self._by_model.get(model)
+        access = self.of(entity) if entity is not None else None
+        return access if access is not None and access.is_usable else None
+
+    def of(self, entity: Entity) -> EntityAccess:
+        """Return a declared entity as this person may use it."""
+        found = self._known.get(entity.name)
+        if found is None:
+            found = self._known[entity.name] = EntityAccess(self, entity)
+        return found
+
+
+def related_rows(access: Access, model: Any) -> RowAccess | None:
+    """Return the rows of a related model as its own admin gives them, or None if it isn't registered here."""
+    model_admin = admin_of(access.site, model)
+    return RowAccess(access, model_admin) if model_admin is not None else None
