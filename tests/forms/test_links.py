@@ -9,10 +9,11 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from tests.formapp.admin import PeopleAdmin
 from tests.formapp.models import Parcel
 
 from .conftest import Things, client_of, person
-from .pages import Page
+from .pages import Page, fill
 from .test_fields import assert_saved, last_log
 
 ADD = "/forms/formapp/parcel/add/"
@@ -38,15 +39,19 @@ def test_a_link_fills_in_declared_fields_and_says_that_it_is_a_link(client: Clie
     assert "plan" not in last_log().change_message
 
 
-def test_a_link_never_fills_in_privileges(client: Client) -> None:
-    """Hazard 46."""
-    page = link(
-        client,
-        {"username": "nell", "is_superuser": True, "is_staff": True, "groups": ["1"]},
-        "/forms/auth/user/add/",
+def test_a_link_never_fills_in_privileges(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hazard 46: a plan may, where a project declares such a field, but nobody's link."""
+    fields = ["username", "is_superuser", "is_staff"]
+    monkeypatch.setattr(
+        PeopleAdmin, "add_fieldsets", [(None, {"fields": [*fields, "password1", "password2"]})]
     )
+    given = {"username": "nell", "is_superuser": True, "is_staff": True}
+    proposed = fill(client, "open_user_form", given)
+    assert list(proposed.marked) == fields
+    page = link(client, {**given, "groups": ["1"]}, "/forms/auth/user/add/")
     assert page.value("username") == "nell"
     assert list(page.marked) == ["username"]
+    assert (page.value("is_superuser"), page.value("is_staff")) == ([], [])
 
 
 def test_a_link_to_a_change_form_fills_in_nothing(client: Client, things: Things) -> None:
@@ -106,8 +111,21 @@ def test_a_value_that_a_field_would_not_take_is_left_out_and_the_rest_filled_in(
 
 
 def test_a_link_names_no_field_that_was_not_declared(client: Client) -> None:
-    page = link(client, {"title": "T", "history": 1, "password": "x", "hidden": "x"})
+    page = link(client, {"title": "T", "history": 1, "hidden": "x"})
     assert page.draft["notices"] == ["Not filled in: Hidden.", "Still to be filled in by you: Slug."]
+    page = link(client, {"username": "nell", "last_name": "x", "date_joined": "x"}, "/forms/auth/user/add/")
+    assert page.draft["notices"] == []
+
+
+def test_values_too_deep_to_work_on_are_an_empty_form(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_deep(*args: Any, **kwargs: Any) -> None:
+        raise RecursionError
+
+    monkeypatch.setattr("django_copilot.draft.fill_from_store", too_deep)
+    page = link(client, {"title": "T"})
+    assert (page.response.status_code, page.value("title")) == (200, "")
 
 
 def test_a_link_fills_in_nothing_for_who_may_not_use_the_assistant(things: Things) -> None:
