@@ -20,11 +20,13 @@ import pytest
 from django.conf import settings as django_settings
 from django.test import Client
 from llmock.pytest_plugin import LLMock
-from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, expect, sync_playwright
 
 from django_copilot.testing import Call
 
 from .panel import Form, Panel
+
+expect.set_options(timeout=20_000)  # a busy machine is no failure
 
 SHOTS = Path(__file__).parents[2] / "test-artifacts"
 
@@ -99,7 +101,7 @@ def context(
 ) -> Iterator[BrowserContext]:
     """Return a fresh browser profile whose relative addresses are the live server's."""
     context = browser.new_context(base_url=live_server.url, locale="en-US", timezone_id="Europe/Warsaw")
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(20_000)
     origin = urlsplit(live_server.url)[:2]
 
     def on_request(request: Any) -> None:
