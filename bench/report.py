@@ -64,7 +64,7 @@ class Effort:
     entities: tuple[int, int]  # declared models: few and many
 
 
-FULL = Effort(rounds=9, repeats=30, entities=(3, 300))
+FULL = Effort(rounds=9, repeats=20, entities=(3, 300))
 TINY = Effort(rounds=1, repeats=2, entities=(3, 30))
 
 Benchmark = Callable[[Effort], Figures]

@@ -1,4 +1,4 @@
-"""A project of BENCH_ENTITIES generated models, all declared; with BENCH_PLAIN=1 none is."""
+"""A project of BENCH_MODELS generated models, BENCH_ENTITIES of them declared."""
 
 from .settings import *  # noqa: F403
 from .settings import INSTALLED_APPS as _STORE

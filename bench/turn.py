@@ -26,16 +26,23 @@ MOST = 2.0  # times the CPU
 def measure(effort: Effort) -> Figures:
     """Measure both kinds of turn with few and with many entities, taking turns."""
     few, many = effort.entities
-    told: dict[int, list[dict[str, Any]]] = {few: [], many: []}
+    projects = {  # (models, entities among them)
+        f"{few} entities": (few, few),
+        f"{few} entities of {many} models": (many, few),
+        f"{many} entities": (many, many),
+    }
+    small, _large, full = projects
+    told: dict[str, list[dict[str, Any]]] = {name: [] for name in projects}
+    rounds = (effort.rounds + 1) // 2
     with scratch() as folder:
-        rounds = max(1, effort.rounds // 3)
         for number in range(rounds):
-            for entities in effort.entities:
-                told[entities].append(
+            for place, (name, (models, entities)) in enumerate(projects.items()):
+                told[name].append(
                     run_child(
                         "bench.turn",
                         settings="bench.settings_turn",
-                        database=folder / f"{entities}-{number}.sqlite3",
+                        database=folder / f"{place}-{number}.sqlite3",
+                        models=models,
                         entities=entities,
                         repeats=effort.repeats,
                     )
@@ -43,18 +50,24 @@ def measure(effort: Effort) -> Figures:
             say(f"  round {number + 1} of {rounds}")
     statements = {
         kind: {
-            f"{case}, {entities} entities": count
-            for entities in effort.entities
-            for each in told[entities]
+            f"{name}, {case}": count
+            for name in projects
+            for each in told[name]
             for case, count in each["statements"][kind].items()
         }
         for kind in LIMITS
     }
     cpu = {
-        kind: {entities: median([each["cpu_ms"][kind] for each in told[entities]]) for entities in told}
-        for kind in LIMITS
+        kind: {name: [each["cpu_ms"][kind] for each in told[name]] for name in projects} for kind in LIMITS
     }
-    ratios = {kind: round(cpu[kind][many] / cpu[kind][few], 2) for kind in LIMITS}
+    ratios = {
+        kind: {
+            name: median([a / b for a, b in zip(each[full], each[name], strict=True)])
+            for name in projects
+            if name != full
+        }
+        for kind, each in cpu.items()
+    }
     bounds = []
     for kind, limit in LIMITS.items():
         counts = statements[kind].values()
@@ -66,8 +79,8 @@ def measure(effort: Effort) -> Figures:
                 limit=0,
             ),
             Bound(
-                what=f"CPU of a {kind} turn at {many} entities, times that at {few}",
-                value=ratios[kind],
+                what=f"CPU of a {kind} turn with {many} entities, times that with {few}",
+                value=ratios[kind][small],
                 limit=MOST,
             ),
         ]
@@ -75,8 +88,8 @@ def measure(effort: Effort) -> Figures:
         name="turn",
         results={
             "statements": statements,
-            "cpu_ms": {kind: {str(n): ms for n, ms in each.items()} for kind, each in cpu.items()},
-            "cpu_ratio": ratios,
+            "cpu_ms": {kind: {name: median(ms) for name, ms in each.items()} for kind, each in cpu.items()},
+            f"cpu_with_{many}_entities_times_that_with": ratios,
             "turns_of_each": rounds * effort.repeats,
         },
         bounds=tuple(bounds),

@@ -89,7 +89,7 @@ def test_without_a_known_name_the_command_says_how(arguments):
 
 
 def test_a_child_gets_nothing_of_the_callers_project(monkeypatch, tmp_path):
-    for name in ("COPILOT_BACKEND", "DJANGO_SETTINGS_MODULE", "PYTHONPATH", "https_proxy", "BENCH_PLAIN"):
+    for name in ("COPILOT_BACKEND", "DJANGO_SETTINGS_MODULE", "PYTHONPATH", "https_proxy", "BENCH_ROUNDS"):
         monkeypatch.setenv(name, "of the caller")
     environment = report.environment_for(settings="some", database=tmp_path / "db", entities=3)
     assert "of the caller" not in environment.values()

@@ -1,1 +1,1 @@
-"""An app whose models are made when it is loaded: as many as BENCH_ENTITIES says."""
+"""An app whose models are made when it is loaded: as many as BENCH_MODELS says."""

@@ -1,4 +1,4 @@
-"""Register all generated models, each with an admin of its own."""
+"""Register all generated models, each with an admin of its own; BENCH_ENTITIES of them are declared."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from django_copilot.admin import HarnessMixin
 from .models import MADE
 
 FIELDS = ["title", "code", "status", "price", "quantity", "active", "placed_at", "contact", "parent"]
-BASES = (admin.ModelAdmin,) if os.environ.get("BENCH_PLAIN") == "1" else (HarnessMixin, admin.ModelAdmin)
+DECLARED = int(os.environ["BENCH_ENTITIES"])
 
-for _model in MADE:
+for _number, _model in enumerate(MADE):
     _attributes = {
         "harness_list": FIELDS,
         "harness_persist": [*FIELDS, "notes"],
@@ -22,4 +22,5 @@ for _model in MADE:
         "list_select_related": ["parent"],
         "raw_id_fields": ["parent"],
     }
-    admin.site.register(_model, type(f"{_model.__name__}Admin", BASES, _attributes))
+    _bases = (HarnessMixin, admin.ModelAdmin) if _number < DECLARED else (admin.ModelAdmin,)
+    admin.site.register(_model, type(f"{_model.__name__}Admin", _bases, _attributes))

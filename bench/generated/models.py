@@ -43,5 +43,5 @@ def _make(kind: str, thing: str, before: type[models.Model] | None) -> type[mode
 
 
 MADE: list[type[models.Model]] = []
-for _kind, _thing in NAMES[: int(os.environ["BENCH_ENTITIES"])]:
+for _kind, _thing in NAMES[: int(os.environ["BENCH_MODELS"])]:
     MADE.append(_make(_kind, _thing, MADE[-1] if MADE else None))
