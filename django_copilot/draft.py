@@ -74,6 +74,7 @@ class Draft:
         self.typed: dict[str, Any] = {}
         self.notices: list[str] = []
         self.refusal: str | SafeString = ""  # why the submitted form may not be saved
+        self.instance: Any = None  # the record of the form that is being saved
         self.saved: Any = None
         self._form_names: tuple[str, ...] = ()
         self._old: dict[str, Any] = {}
@@ -231,6 +232,7 @@ class Draft:
                     self.add_error(None, ValidationError(draft.refusal, code="copilot"))
 
             def save(self, commit: bool = True) -> Any:
+                draft.instance = self.instance
                 if draft.plan is not None:
                     note_plan(self.instance, draft.request.user, draft.plan.pk)
                 return super().save(commit=commit)
@@ -294,7 +296,8 @@ class Draft:
 
     def note_saved(self, obj: Any) -> bool:
         """Remember the record that was saved; tell whether it is this form's and not another one."""
-        if obj.pk is None or (self.saved is not None and self.saved.pk != obj.pk):
+        own = self.instance
+        if obj.pk is None or (own is not None and obj is not own and obj.pk != own.pk):
             return False
         self.saved = obj
         return True

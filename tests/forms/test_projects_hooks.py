@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django import forms
 from django.contrib import admin
+from django.contrib.admin.models import LogEntry
 from django.http import HttpResponse, HttpResponseRedirect
 from django.test import Client
 
@@ -93,18 +94,23 @@ def test_a_project_that_refuses_in_save_model_leaves_the_plan_open(
     assert_saved(page.save())
 
 
+@pytest.mark.parametrize("first", [False, True])
 def test_a_log_of_another_record_is_not_taken_for_the_saved_one(
-    client: Client, memo: Memo, monkeypatch: pytest.MonkeyPatch
+    client: Client, memo: Memo, monkeypatch: pytest.MonkeyPatch, first: bool
 ) -> None:
     def save_and_touch(self: Any, request: Any, obj: Any, form: Any, change: bool) -> None:
+        if first:
+            self.log_change(request, memo, "Counted")
         super(MemoAdmin, self).save_model(request, obj, form, change)
-        self.log_change(request, memo, "Counted")
+        if not first:
+            self.log_change(request, memo, "Counted")
 
     monkeypatch.setattr(MemoAdmin, "save_model", save_and_touch, raising=False)
     page = fill(client, "open_memo_form", {"title": "New"})
     assert_saved(page.save())
     assert plan_of(page).result_pk == str(Memo.objects.get(title="New").pk)
     assert str(page.plan) in last_log().get_change_message()
+    assert LogEntry.objects.get(object_id=str(memo.pk)).get_change_message() == "Counted"
 
 
 def test_what_a_base_classs_get_form_did_to_the_form_stays(
