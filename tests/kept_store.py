@@ -43,6 +43,9 @@ def keep() -> None:
             )
         for table in [*(table for table, _ in _permission_tables()), *_tables()]:
             cursor.execute(f'DELETE FROM "{table}"')
+        sequences = [each for each in connection.introspection.sequence_list() if each["table"] in _tables()]
+        for sql in connection.ops.sequence_reset_by_name_sql(no_style(), sequences):
+            cursor.execute(sql)
 
 
 def fill() -> Store:
