@@ -53,6 +53,18 @@ class EntityAccess(FieldAccess):
         hidden = [obj.pk for obj in objects if obj.pk not in named]
         return {pk: key_text(self.model, pk) for pk in named} | refer(self.request, self.model, hidden)
 
+    @property
+    def told_by_ids(self) -> dict[str, tuple[str, ...]]:
+        """Return the fields, by entity, whose values ``ids`` gives away where keys are named by themselves."""
+        if not key_is_data(self.model) or not self._key_is_named:
+            return {}
+        field = own_key(self.model)
+        told = {self.entity.label: (field.name,)}
+        if field.remote_field is not None:
+            related = self.access.of_model(field.remote_field.model)
+            told |= related.told_by_ids if related is not None else {}
+        return told
+
     def keys(self, given: Any) -> list[Any]:
         """Return the key that an id from the model names, or nothing where that would tell of a hidden one.
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from django.contrib.admin import ModelAdmin
 from django.contrib.admin.utils import flatten_fieldsets
-from django.forms import PasswordInput
+from django.forms import ModelForm, PasswordInput
 
-from ..declaration import Entity, admin_of, model_field, never_fillable, never_readable
+from ..declaration import Declaration, Entity, admin_of, model_field, never_fillable, never_readable
 from ..exceptions import Refused
 from ..values import FILLABLE
 from .rows import RowAccess, ask_hook
@@ -36,12 +37,11 @@ class FieldAccess(RowAccess):
     @cached_property
     def is_usable(self) -> bool:
         """Tell whether the person can do anything with the entity here."""
-        hook = "has_module_permission"
-        return bool(
-            ask_hook(
-                self.model_admin, hook, False, lambda: self.model_admin.has_module_permission(self.request)
-            )
-        ) and (self.can_view or self.can_add or self.can_delete)
+        ma = self.model_admin
+        may = ask_hook(
+            ma, "has_module_permission", False, lambda: bool(ma.has_module_permission(self.request))
+        )
+        return may and (self.can_view or self.can_add or self.can_delete)
 
     @cached_property
     def can_view(self) -> bool:
@@ -74,10 +74,11 @@ class FieldAccess(RowAccess):
     # -- fields ------------------------------------------------------------------------------------
 
     def _declared_names(self, hook: str, obj: Any) -> list[str]:
-        names: Any = ask_hook(
-            self.model_admin, hook, (), lambda: getattr(self.model_admin, hook)(self.request, obj)
-        )
-        return [name for name in names if isinstance(name, str)] if not isinstance(names, str) else []
+        def ask() -> list[str]:
+            names = getattr(self.model_admin, hook)(self.request, obj)
+            return [name for name in names if isinstance(name, str)] if not isinstance(names, str) else []
+
+        return ask_hook(self.model_admin, hook, [], ask)
 
     def declared(self, obj: Any = None) -> set[str]:
         """Return every name in either list of the declaration."""
@@ -104,11 +105,43 @@ class FieldAccess(RowAccess):
             dict.fromkeys(name for name in declared if name in shown and not never_readable(self.model, name))
         )
 
+    @cached_property
+    def readable_on_all(self) -> frozenset[str]:
+        """Return the fields that are readable on every record that may be viewed: those that may order rows.
+
+        Known from the hooks that the project overrides, as what a hook says of each record is not: where
+        ``get_harness_list`` is the project's own, there are none.
+        """
+        cls = type(self.model_admin)
+        if cls.get_harness_list is not Declaration.get_harness_list:
+            return frozenset()
+        own_readonly = cls.get_readonly_fields is not ModelAdmin.get_readonly_fields
+        static = bool(self.model_admin.fields or self.model_admin.fieldsets)
+        if self._fields_depend_on_record or (own_readonly and (self._may_mask or not static)):
+            return frozenset(self._readable) & self._listed
+        return frozenset(self._readable)
+
+    @property
+    def hides_fields_per_row(self) -> bool:
+        """Tell whether a field may be readable on one record and not on the next."""
+        return self.readable_on_all != frozenset(self._readable)
+
+    @cached_property
+    def _listed(self) -> frozenset[str]:
+        ma = self.model_admin
+        nothing: frozenset[str] = frozenset()
+        return ask_hook(
+            ma,
+            "get_list_display",
+            nothing,
+            lambda: frozenset(each for each in ma.get_list_display(self.request) if isinstance(each, str)),
+        )
+
     def _shown(self, obj: Any) -> frozenset[str]:
         """Return the fields that this person's admin shows: on the form or read-only, and in the list.
 
         Which of them depend on the record is known from the hooks that the project overrides, so that the
-        ordinary case costs no form class per row.
+        ordinary case costs no form class per row. What a form shows in a password input only is not shown.
         """
         ma, request = self.model_admin, self.request
         readonly = ask_hook(
@@ -117,25 +150,38 @@ class FieldAccess(RowAccess):
         if readonly is None:
             return frozenset()
         key: Any = readonly
+        if self._may_mask:
+            key = readonly, self.can_change if obj is None else self.may_change(obj)
         if obj is not None and self._fields_depend_on_record:
             key = None
         if key is not None and key in self._shown_cache:
             return self._shown_cache[key]
-
-        def ask() -> frozenset[str]:
-            on_form = set(self._on_form(obj))
-            # Who may only view is shown the fields as text, by a form without a single editable one.
-            if self._form_decides and (obj is None or self.may_change(obj)):
-                form = ma.get_form(request, obj, change=obj is not None, fields=None)
-                on_form &= {*form.base_fields, *readonly}
-            return frozenset(on_form) | {
-                name for name in ma.get_list_display(request) if isinstance(name, str)
-            }
-
-        shown: frozenset[str] = ask_hook(ma, "get_fieldsets", frozenset(), ask)
+        hook = "get_form" if obj is None and self._form_is_plain else "get_fieldsets"
+        on_form = ask_hook(ma, hook, None, lambda: set(self._on_form(obj)))
+        if on_form is not None and self._may_mask:
+            on_form = self._unmasked(obj, on_form, readonly)
+        shown = self._listed | on_form if on_form is not None else frozenset()
         if key is not None:
             self._shown_cache[key] = shown
         return shown
+
+    def _unmasked(self, obj: Any, on_form: set[str], readonly: tuple[Any, ...]) -> set[str] | None:
+        """Return which names on the form this person's own form shows, or None when a hook fails."""
+        # Who may only view is shown the fields as text, by a form without a single editable one.
+        if not (self.can_change if obj is None else self.may_change(obj)) and (
+            obj is not None or not self._form_decides
+        ):
+            return on_form
+        try:
+            # In general the form to add decides what is shown, as long as a project tells the two apart.
+            change = obj is not None or (self.can_change and not self._form_decides)
+            form = self.form_class(obj, change=change)
+        except Refused:
+            return None
+        masked = {name for name, field in form.base_fields.items() if isinstance(field.widget, PasswordInput)}
+        if self._form_decides:
+            on_form &= {*form.base_fields, *readonly}
+        return on_form - masked
 
     def _on_form(self, obj: Any) -> list[str]:
         """Return the names in the form's fieldsets. Without a record asked once per page: it makes a form."""
@@ -177,6 +223,25 @@ class FieldAccess(RowAccess):
         )
 
     @cached_property
+    def _may_mask(self) -> bool:
+        """Tell whether a form of the project's may hide what it holds, or drop fields: the class must tell."""
+        ma, cls = self.model_admin, type(self.model_admin)
+        overridden = any(
+            getattr(cls, hook) is not getattr(ModelAdmin, hook)
+            for hook in ("formfield_for_dbfield", "formfield_for_choice_field")
+        )
+        return (
+            self._form_decides
+            or ma.form is not ModelForm
+            or overridden
+            or any(_may_be_password(each) for each in ma.formfield_overrides.values())
+            or any(
+                not type(field).formfield.__module__.startswith("django.")
+                for field in self.model._meta.concrete_fields
+            )
+        )
+
+    @cached_property
     def _form_decides(self) -> bool:
         """Tell whether a project's own get_form may drop fields that its fieldsets name."""
         for cls in type(self.model_admin).__mro__:
@@ -191,12 +256,12 @@ class FieldAccess(RowAccess):
         if obj is None and change in self._form_cache:
             return self._form_cache[change]
         ma, request = self.model_admin, self.request
-        made = ask_hook(
-            ma,
-            "get_form",
-            None,
-            lambda: ma.get_form(request, obj, change=change, fields=self._on_form(obj)),
-        )
+
+        def ask() -> Any:
+            made = ma.get_form(request, obj, change=change, fields=self._on_form(obj))
+            return made if isinstance(made.base_fields, Mapping) else None
+
+        made = ask_hook(ma, "get_form", None, ask)
         if made is None:
             raise Refused("not_available", "That form can't be opened by the assistant.")
         if obj is None:
@@ -230,3 +295,11 @@ class FieldAccess(RowAccess):
         if field.remote_field is not None:
             return admin_of(self.access.site, field.remote_field.model) is not None
         return isinstance(field, FILLABLE)
+
+
+def _may_be_password(override: Mapping[str, Any]) -> bool:
+    """Tell whether an entry of ``formfield_overrides`` may put what a field holds into a password input."""
+    widget, form_class = override.get("widget"), override.get("form_class")
+    if isinstance(widget, PasswordInput) or (isinstance(widget, type) and issubclass(widget, PasswordInput)):
+        return True
+    return form_class is not None and not getattr(form_class, "__module__", "").startswith("django.")

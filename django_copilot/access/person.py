@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from typing import Any
@@ -14,10 +15,20 @@ from ..scope import PERMISSION, ScopedRequest
 from .entity import EntityAccess
 from .rows import RowAccess, ask_hook
 
+logger = logging.getLogger("django_copilot")
+
 
 def may_use(site: AdminSite, user: Any, request: Any) -> str:
     """Return "" for a person who may use the copilot on the site, else "not_staff" or "not_allowed"."""
-    if not site.has_permission(request):
+    try:
+        if not site.has_permission(request):
+            return "not_staff"
+    except Exception:
+        logger.exception(
+            "%s.has_permission failed for the copilot and is taken as a no. If it needs something that "
+            "middleware sets, set it in the enter of COPILOT['SCOPE'].",
+            type(site).__name__,
+        )
         return "not_staff"
     return "" if user.has_perm(PERMISSION) else "not_allowed"
 
@@ -26,7 +37,7 @@ def may_do_anything(site: AdminSite, request: Any) -> bool:
     """Tell whether the person of a page's own request can do anything declared; stops at the first."""
 
     def may(model_admin: Any, hook: str) -> bool:
-        return bool(ask_hook(model_admin, hook, False, lambda: getattr(model_admin, hook)(request)))
+        return ask_hook(model_admin, hook, False, lambda: bool(getattr(model_admin, hook)(request)))
 
     hooks = ("has_view_or_change_permission", "has_add_permission", "has_delete_permission")
     return any(
@@ -58,6 +69,10 @@ class Access:
     def _by_model(self) -> dict[Any, Entity]:
         return {each.model: each for each in self._declared.values()}
 
+    @cached_property
+    def _by_label(self) -> dict[str, Entity]:
+        return {each.label: each for each in self._declared.values()}
+
     def entity_of(self, model: Any) -> Entity | None:
         """Return the entity of exactly this model class, usable or not, if it is declared."""
         return self._by_model.get(model)
@@ -81,21 +96,17 @@ class Access:
 
     def entity(self, name: str) -> EntityAccess | None:
         """Return a usable entity by its name in tools."""
-        entity = self._declared.get(name)
-        access = self.of(entity) if entity is not None else None
-        return access if access is not None and access.is_usable else None
+        return self._usable(self._declared.get(name))
 
     def labelled(self, label: str) -> EntityAccess | None:
         """Return a usable entity by "app_label.modelname"."""
-        for entity in self._declared.values():
-            if entity.label == label:
-                access = self.of(entity)
-                return access if access.is_usable else None
-        return None
+        return self._usable(self._by_label.get(label))
 
     def of_model(self, model: Any) -> EntityAccess | None:
         """Return the usable entity of exactly this model class."""
-        entity = self._by_model.get(model)
+        return self._usable(self._by_model.get(model))
+
+    def _usable(self, entity: Entity | None) -> EntityAccess | None:
         access = self.of(entity) if entity is not None else None
         return access if access is not None and access.is_usable else None
 

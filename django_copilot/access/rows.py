@@ -45,10 +45,8 @@ class RowAccess:
 
     def _may(self, verb: str, *obj: Any) -> bool:
         hook = f"has_{verb}_permission"
-        return bool(
-            ask_hook(
-                self.model_admin, hook, False, lambda: getattr(self.model_admin, hook)(self.request, *obj)
-            )
+        return ask_hook(
+            self.model_admin, hook, False, lambda: bool(getattr(self.model_admin, hook)(self.request, *obj))
         )
 
     def may_view(self, obj: Any = None) -> bool:

@@ -6,6 +6,7 @@ text: they are for a model, and golden-tested.
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from django.db import models
@@ -16,6 +17,8 @@ from ..declaration import admin_of, model_field
 from ..exceptions import CallError
 from ..rows import DEFAULT_LIMIT, MAX_LIMIT
 from ..values import field_schema
+
+logger = logging.getLogger("django_copilot")
 
 ASK_USER = ToolSpec(
     name="ask_user",
@@ -52,7 +55,7 @@ def tool_names(name: str) -> dict[str, str]:
 
 
 def specs_for(entity: EntityAccess) -> list[ToolSpec]:
-    """Return the tools of one entity that this person could use. None when a project's hook fails."""
+    """Return the tools of one entity that this person could use: none of one whose code fails, which is logged."""
     names = tool_names(entity.name)
     builders = {"query": _query, "form": _form, "delete": _delete}
     specs = []
@@ -61,6 +64,9 @@ def specs_for(entity: EntityAccess) -> list[ToolSpec]:
             made = build(entity)
         except CallError:
             continue
+        except Exception:
+            logger.exception("%s can't be offered by the copilot.", type(entity.model_admin).__name__)
+            return []
         if made is not None:
             description, parameters = made
             specs.append(
