@@ -26,7 +26,7 @@ else:
 
 
 class OwnAdmin(_Admin):
-    """A ModelAdmin that grants nothing and stays out of the index; its views ask for themselves."""
+    """A ModelAdmin with no pages of the admin's own, that stays out of the index; its views ask for themselves."""
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         """Stay out of the index and the navigation."""
@@ -45,8 +45,11 @@ class OwnAdmin(_Admin):
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Grant nothing."""
-        return False
+        """Allow it: who deletes a user deletes her conversations along, and the admin asks us before it does.
+
+        No page of ours deletes through the admin.
+        """
+        return True
 
     def _view(self, name: str) -> LazyView:
         return LazyView(f"django_copilot.api.{name}", self.admin_site)

@@ -14,29 +14,25 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from django.contrib.admin.models import LogEntry
 from django.contrib.admin.utils import quote, unquote
-from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import ValidationError
-from django.db import connections, router
 from django.http import HttpRequest
-from django.urls import reverse
-from django.utils import formats
-from django.utils.html import format_html, format_html_join
+from django.utils import translation
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
 from . import plans
 from .access import Access
-from .contrib.simple_history import note_plan, who_changed
+from .contrib.simple_history import note_plan
 from .declaration import PRIVILEGES, model_field
 from .exceptions import CallError, CopilotError, ScopeUnavailable
-from .identity import key_text
+from .identity import key_text, own_key
 from .marks import page_marks
 from .models import Plan, PlanKind, PlanState
-from .prefill import Filled, differences, display, field_label, fill_from_store, inline_label, snapshot
+from .prefill import Filled, field_label, fill_from_store
 from .scope import Scope, capture_scope, enter_scope, page_url
+from .snapshots import conflict_text, differences, lock_record, snapshot
 from .values import is_clean
 
 logger = logging.getLogger("django_copilot")
@@ -78,6 +74,7 @@ class Draft:
         self.saved: Any = None
         self._form_names: tuple[str, ...] = ()
         self._old: dict[str, Any] = {}
+        self._attached = False  # whether any form got the values
 
     # -- opening -----------------------------------------------------------------------------------
 
@@ -89,9 +86,9 @@ class Draft:
         plan_id = request.POST.get(PLAN_INPUT) if posted else given.get("aiPlan")
         if not plan_id and (posted or "aiPrefill" not in given or object_id is not None):
             return None
-        if "_popup" in request.GET or "_popup" in request.POST:
+        if "_popup" in request.GET or "_popup" in request.POST or _is_action(request):
             return None
-        object_pk = unquote(object_id) if object_id is not None else ""
+        object_pk = _canonical(model_admin.model, unquote(object_id)) if object_id is not None else ""
         try:
             scope = capture_scope(request, model_admin.admin_site)
         except CopilotError as error:
@@ -157,8 +154,14 @@ class Draft:
         """Check the values with the rights of now and keep them; None when nothing can be filled in at all."""
         try:
             filled = self._filled(values, without)
-        except (CopilotError, RecursionError) as error:
+        except CopilotError as error:
             logger.warning("A proposal could not be filled in: %s", error)
+            filled = None
+        except Exception:
+            # Project code runs in there; a page that works without a proposal works with one.
+            logger.exception("A proposal could not be filled in.")
+            filled = None
+        if filled is None:
             self.notices.append(_("This proposal is not available. Nothing was filled in."))
             return None
         self.typed, self._form_names = filled.typed, filled.form_names
@@ -193,26 +196,35 @@ class Draft:
     def _warn_of_changes(self) -> None:
         """Say while the form is opened what would stop the save, and what nothing watches."""
         assert self.plan is not None
-        model = self.model_admin.model
-        obj = model._base_manager.filter(pk=self.object_pk).first()
-        now = snapshot(self.model_admin, self.request, obj, self.plan.base["fields"]) if obj else None
-        if now is not None and any(differences(self.plan.base, now)):
+        base = self.plan.base
+        try:
+            obj = self.model_admin.model._base_manager.filter(pk=self.object_pk).first()
+            now = snapshot(self.model_admin, self.request, obj, base["fields"]) if obj else base
+        except Exception:
+            logger.exception(
+                "A record could not be compared with what it held; saving will compare it again."
+            )
+            now = base
+        if any(differences(base, now)):
             self.notices.append(
                 _(
                     "This record was changed after the proposal was made, so this form can't be saved. "
                     "Start again from the page of the proposal."
                 )
             )
-        if self.plan.base.get("unprotected"):
+        if base.get("unprotected"):
             self.notices.append(
                 _("Changes that others make here meanwhile are not noticed: %(names)s.")
-                % {"names": ", ".join(self.plan.base["unprotected"])}
+                % {"names": ", ".join(base["unprotected"])}
             )
 
     def is_for(self, model_admin: Any, obj: Any) -> bool:
-        """Tell whether a form of this ModelAdmin for this record is the draft's."""
-        if model_admin is not self.model_admin:
-            return False
+        """Tell whether a form of this ModelAdmin for this record is the draft's.
+
+        A refusal holds for every form of the ModelAdmin.
+        """
+        if model_admin is not self.model_admin or self.refusal:
+            return model_admin is self.model_admin
         return (key_text(type(obj), obj.pk) if obj is not None else "") == self.object_pk
 
     # -- the form ----------------------------------------------------------------------------------
@@ -251,6 +263,7 @@ class Draft:
     def attach(self, form: Any) -> None:
         """Put the values into an unbound form, and the plan's id beside each of them."""
         names = [name for name in self.typed if name in form.fields and not form.fields[name].disabled]
+        self._attached = True
         for name in names:
             field = form.fields[name]
             # A field with a callable default would carry the proposal in its hidden initial value, and
@@ -268,6 +281,8 @@ class Draft:
 
     def marks(self, form: Any) -> dict[str, Any] | None:
         """Return what the page's script needs to mark the proposed fields, or None when it needs nothing."""
+        if self.typed and not self._attached:
+            self.notices.append(_("This form can't be filled in by the assistant. Nothing was filled in."))
         marks = page_marks(
             form,
             self.typed,
@@ -305,17 +320,11 @@ class Draft:
     def lock_and_compare(self) -> None:
         """Lock the record and refuse the save if it changed since the plan was made.
 
-        Called in the transaction that saves, before the admin's view runs. The row is locked without the
-        admin's joins, which a database may not be able to lock.
+        Called in the transaction that saves, before the admin's view runs.
         """
         if self.plan is None or not self.object_pk:
             return
-        model = self.model_admin.model
-        using = router.db_for_write(model)
-        rows = model._base_manager.using(using).select_related(None)
-        if connections[using].features.has_select_for_update:
-            rows = rows.select_for_update()  # with the rows of parent models, which hold fields of the form
-        obj = rows.filter(pk=self.object_pk).first()
+        obj = lock_record(self.model_admin.model, self.object_pk)
         if obj is None:
             return  # the admin's view says so
         base = self.plan.base
@@ -323,48 +332,32 @@ class Draft:
         fields, inlines = differences(base, now)
         if fields or inlines:
             self.travels = True  # whatever else is wrong with the plan, the next try is compared again
-            self.refusal = self._conflict(obj, fields, inlines)
-
-    def _conflict(self, obj: Any, fields: list[str], inlines: list[str]) -> SafeString:
-        assert self.plan is not None
-        shown = []
-        for name in fields:
-            if name not in self._form_names:
-                continue  # not on her form any more: that it changed is all she may know
-            field = model_field(type(obj), name)
-            value = list(getattr(obj, name).all()) if field.many_to_many else getattr(obj, name)
-            shown.append((field_label(type(obj), name), display(field, value) or _("empty")))
-        shown.extend((inline_label(key), _("changed")) for key in inlines)
-        who, when = _last_change(obj, self.plan)
-        plan_url = reverse(
-            "admin:django_copilot_plan_detail",
-            args=[self.plan.pk],
-            current_app=self.model_admin.admin_site.name,
-        )
-        by = (
-            _("%(who)s changed this record on %(when)s, after the proposal was made.")
-            % {"who": who, "when": formats.localize(localtime(when))}
-            if who
-            else _("This record was changed after the proposal was made.")
-        )
-        return format_html(
-            '{} {} {} <a href="{}">{}</a>',
-            by,
-            format_html("{} {}.", _("It now holds:"), format_html_join("; ", "{}: {}", shown))
-            if shown
-            else "",
-            _("Nothing was saved."),
-            plan_url,
-            _("Start again from the current values"),
-        )
+            self.refusal = conflict_text(
+                obj, self.plan, fields=fields, inlines=inlines, shown=self._form_names
+            )
 
     def log_message(self, message: Any) -> Any:
-        """Return the log entry's message with the plan named in it."""
+        """Return the log entry's message with the plan named in it, in the shape that the admin translates.
+
+        "Changed City for copilot plan “…”." on a change form, "Added product for copilot plan “…”." on an add
+        form; the database holds English, as for the admin's own entries.
+        """
         if self.plan is None:
             return message
-        if isinstance(message, list):
-            return [*message, {"added": {"name": "copilot plan", "object": str(self.plan.pk)}}]
-        return f"{message} (copilot plan {self.plan.pk})"
+        ident = str(self.plan.pk)
+        if not isinstance(message, list):
+            return f"{message} (copilot plan {ident})"
+        for number, part in enumerate(message):
+            own = next((part[verb] for verb in ("added", "changed") if verb in part), None)
+            if own is not None and "name" not in own:
+                with translation.override(None):
+                    name = f"{self.model_admin.opts.verbose_name} for copilot plan"
+                if "added" in part:
+                    named: dict[str, Any] = {"added": {"name": name, "object": ident}}
+                else:
+                    named = {"changed": {**own, "name": "copilot plan", "object": ident}}
+                return [*message[:number], named, *message[number + 1 :]]
+        return [*message, {"added": {"name": "nothing for copilot plan", "object": ident}}]
 
 
 def _render_with_plan(render: Any, plan_id: str, *args: Any, **kwargs: Any) -> SafeString:
@@ -373,19 +366,17 @@ def _render_with_plan(render: Any, plan_id: str, *args: Any, **kwargs: Any) -> S
     )
 
 
-def _last_change(obj: Any, plan: Plan) -> tuple[str, Any]:
-    """Return who changed a record last since the plan was made, and when, as far as the admin knows."""
-    known = [who_changed(obj, plan.created_at)]
-    entry = (
-        LogEntry.objects.filter(
-            content_type=ContentType.objects.get_for_model(obj, for_concrete_model=False),
-            object_id=str(obj.pk),
-            action_time__gte=plan.created_at,
-        )
-        .select_related("user")
-        .order_by("-action_time")
-        .first()
+def _canonical(model: Any, text: str) -> str:
+    """Return the canonical text of the key that the admin would read from an address, or the text itself."""
+    try:
+        return key_text(model, own_key(model).to_python(text))
+    except (ValidationError, ValueError, TypeError):
+        return text
+
+
+def _is_action(request: HttpRequest) -> bool:
+    """Tell whether a POST runs one of the admin's actions on the form's page instead of saving the form."""
+    saves = ("_save", "_continue", "_addanother", "_saveasnew")
+    return any(name.endswith("-action") and value for name, value in request.POST.items()) and not any(
+        name in request.POST for name in saves
     )
-    if entry is not None:
-        known.append((str(entry.user), entry.action_time))
-    return max((each for each in known if each[0]), key=lambda each: each[1], default=("", None))

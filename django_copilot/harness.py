@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from django.contrib import messages
@@ -24,6 +25,8 @@ from .identity import key_text
 from .models import Plan, PlanState
 from .preview import preview_record
 from .scope import capture_scope, enter_scope, page_url
+
+logger = logging.getLogger("django_copilot")
 
 
 class HarnessMixin(Declaration):
@@ -73,9 +76,16 @@ class HarnessMixin(Declaration):
             response = view(request, object_id, form_url, extra_context)
         context = getattr(response, "context_data", None)
         if context and "adminform" in context:
-            context["copilot_draft"] = draft.marks(context["adminform"].form)
+            context["copilot_draft"] = self._marks(draft, context["adminform"].form)
         patch_cache_control(response, no_store=True, private=True)
         return response
+
+    def _marks(self, draft: Draft, form: Any) -> dict[str, Any] | None:
+        try:
+            return draft.marks(form)
+        except Exception:
+            logger.exception("The marks of a filled-in form failed and were left out.")
+            return None
 
     def _save_draft(self, draft: Draft, view: Any) -> HttpResponse:
         plan = draft.plan
@@ -151,6 +161,7 @@ class HarnessMixin(Declaration):
             scope = capture_scope(request, self.admin_site)  # type: ignore[attr-defined]
             with enter_scope(scope, request.user.pk) as scoped:
                 access = Access(self.admin_site, scoped)  # type: ignore[attr-defined]
+                access.check_person()
                 entity = access.of_model(self.model)  # type: ignore[attr-defined]
                 if entity is None or not entity.can_view:
                     return None
@@ -163,14 +174,17 @@ class HarnessMixin(Declaration):
                     }
         except CopilotError:
             return None  # the admin answers as it always does
+        except Exception:
+            logger.exception("The preview of a delete page failed and was left out.")
+            return None
 
     def response_delete(self, request: HttpRequest, obj_display: str, obj_id: Any) -> HttpResponse:
         """Answer as the admin does, and close the person's open plans to delete this record."""
         try:
-            scope = capture_scope(request, self.admin_site)  # type: ignore[attr-defined]
+            scope = capture_scope(request, self.admin_site) if is_declared(self) else None  # type: ignore[attr-defined]
         except CopilotError:
-            pass
-        else:
+            scope = None
+        if scope is not None:
             plans.close_deleted(request.user, scope, self.opts.label_lower, key_text(self.model, obj_id))  # type: ignore[attr-defined]
         response: HttpResponse = super().response_delete(request, obj_display, obj_id)  # type: ignore[misc]
         return response

@@ -48,7 +48,7 @@ class Conversation(Owned):
         indexes = (models.Index(fields=["user", "site", "-updated_at"], name="copilot_conversation_own"),)
 
     def __str__(self) -> str:
-        return self.title or str(self.id)
+        return f"conversation {self.id}"  # the admin shows it to whoever deletes the person's account
 
 
 class TurnState(models.TextChoices):
@@ -120,7 +120,7 @@ class Message(models.Model):
         ordering = ("id",)
 
     def __str__(self) -> str:
-        return f"{self.role}: {self.text[:40]}"
+        return f"message {self.pk}"
 
 
 class PlanKind(models.TextChoices):
@@ -166,7 +166,7 @@ class Plan(Owned):
         indexes = (models.Index(fields=["user", "state", "model"], name="copilot_plan_own"),)
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.model} {self.object_pk}".strip()
+        return f"plan {self.id}"
 
 
 class Reference(models.Model):

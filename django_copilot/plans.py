@@ -1,7 +1,8 @@
 """Plans: what the assistant proposed, claimed at most once and only by a person's own request.
 
-A plan of kind form is claimed inside the transaction that saves the admin's form; one of kind delete inside
-the transaction that deletes. Windows are compared with the database's clock, in the claiming statement.
+A plan of kind form is claimed inside the transaction that saves the admin's form. One of kind delete changes
+nothing by itself; it is closed when its record is deleted on the admin's own page. Whether a window is over
+is asked of the database's clock, in the claiming statement.
 """
 
 from __future__ import annotations
@@ -20,19 +21,14 @@ from .models import Conversation, Plan, PlanKind, PlanState, Turn
 from .scope import Scope
 from .tools.base import Proposed
 
-ACTIONS = {PlanKind.FORM: ("create", "edit"), PlanKind.DELETE: ("delete", "delete")}
-
 
 def propose(
     proposed: Proposed, *, scope: Scope, user_pk: Any, conversation: Conversation, turn: Turn
 ) -> Plan:
     """Store what a tool proposed, for its owner alone."""
-    settings, now = get_settings(), timezone.now()
-    return Plan.objects.create(
+    return _store(
+        scope,
         user_id=user_pk,
-        site=scope.site,
-        scope_key=scope.key,
-        scope=scope.to_json(),
         kind=PlanKind(proposed.kind),
         conversation=conversation,
         turn=turn,
@@ -40,8 +36,6 @@ def propose(
         object_pk=proposed.object_pk,
         values=dict(proposed.values),
         base=dict(proposed.base),
-        expires_at=now + datetime.timedelta(seconds=settings.PLAN_SECONDS),
-        submit_by=now + datetime.timedelta(seconds=settings.FORM_SECONDS),
     )
 
 
@@ -49,16 +43,21 @@ def propose(
 def renew(plan: Plan, *, scope: Scope, base: dict[str, Any]) -> Plan | None:
     """Propose the same values again on what the record holds now. The old plan can't be used any more.
 
-    None when it was carried out meanwhile.
+    A plan is renewed once: asked again, the newer one is returned if it is still open, else None.
     """
-    settings, now = get_settings(), timezone.now()
-    if not reject(plan) and Plan.objects.filter(pk=plan.pk, state=PlanState.EXECUTED).exists():
-        return None
-    return Plan.objects.create(
+    if not reject(plan):
+        newer = Plan.objects.filter(
+            user_id=plan.user_id,
+            turn=plan.turn,
+            kind=plan.kind,
+            model=plan.model,
+            object_pk=plan.object_pk,
+            state=PlanState.PROPOSED,
+        )
+        return newer.order_by("-created_at").first()
+    return _store(
+        scope,
         user_id=plan.user_id,
-        site=plan.site,
-        scope_key=plan.scope_key,
-        scope=scope.to_json(),
         kind=plan.kind,
         conversation_id=plan.conversation_id,
         turn_id=plan.turn_id,
@@ -66,8 +65,18 @@ def renew(plan: Plan, *, scope: Scope, base: dict[str, Any]) -> Plan | None:
         object_pk=plan.object_pk,
         values=plan.values,
         base=base,
+    )
+
+
+def _store(scope: Scope, **fields: Any) -> Plan:
+    settings, now = get_settings(), timezone.now()
+    return Plan.objects.create(
+        site=scope.site,
+        scope_key=scope.key,
+        scope=scope.to_json(),
         expires_at=now + datetime.timedelta(seconds=settings.PLAN_SECONDS),
         submit_by=now + datetime.timedelta(seconds=settings.FORM_SECONDS),
+        **fields,
     )
 
 
@@ -79,20 +88,21 @@ def reject(plan: Plan) -> bool:
 
 def action_of(plan: Plan, proposed: Proposed) -> dict[str, Any]:
     """Return the browser action of the chat's answer."""
-    creates, changes = ACTIONS[PlanKind(plan.kind)]
     return {
         "path": proposed.path,
-        "queryParams": query_params(plan, proposed.record_id and proposed.object_pk, creates, changes),
+        "queryParams": query_params(plan),
         "prefill": dict(proposed.prefill),
         "dropped": list(proposed.dropped),
     }
 
 
-def query_params(plan: Plan, record: str, creates: str = "create", changes: str = "edit") -> dict[str, str]:
+def query_params(plan: Plan) -> dict[str, str]:
     """Return the parameters with which a page opens a plan."""
-    if not record:
-        return {"aiAction": creates, "aiPlan": str(plan.pk)}
-    return {"aiAction": changes, "aiId": record, "aiPlan": str(plan.pk)}
+    if plan.kind == PlanKind.DELETE:
+        return {"aiAction": "delete", "aiId": plan.object_pk, "aiPlan": str(plan.pk)}
+    if plan.object_pk:
+        return {"aiAction": "edit", "aiId": plan.object_pk, "aiPlan": str(plan.pk)}
+    return {"aiAction": "create", "aiPlan": str(plan.pk)}
 
 
 def own_plans(user: Any, scope: Scope) -> QuerySet[Plan]:

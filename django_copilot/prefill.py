@@ -7,18 +7,13 @@ that moment), and when a hand-made link brings values.
 from __future__ import annotations
 
 import datetime
-import functools
-import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django import forms
-from django.apps import apps
-from django.contrib.admin.options import InlineModelAdmin
-from django.db import models, router
-from django.forms.models import _get_foreign_key
+from django.db import models
 from django.utils import formats, timezone
 from django.utils.text import capfirst
 from django.utils.translation import gettext
@@ -28,7 +23,7 @@ from .declaration import model_field
 from .exceptions import CallError, Refused
 from .identity import dereference, key_is_data, key_text, parse_key
 from .rows import unknown_field
-from .values import has_choices, json_to_python, run_field_checks, to_json, wrong_value
+from .values import clean_text, has_choices, json_to_python, run_field_checks, to_json, wrong_value
 
 MAX_INLINE_ROWS = 500
 
@@ -168,81 +163,14 @@ def _stored(entity: EntityAccess, name: str, value: Any) -> Any:
     return to_json(value)
 
 
-# -- what a record held when a change was proposed --------------------------------------------------
-
-
-def snapshot(model_admin: Any, request: Any, obj: Any, names: Iterable[str]) -> dict[str, Any]:
-    """Return what the named form fields and the inline rows of a record hold, in canonical text.
-
-    Inline rows are kept as digests: they may hold fields that nobody declared. Inlines that can't be read
-    this way, or hold too many rows, are named under "unprotected".
-    """
-    fields: dict[str, Any] = {}
-    for name in names:
-        field = model_field(type(obj), name)
-        if field is None:
-            continue
-        if field.many_to_many:
-            fields[name] = sorted(
-                key_text(field.remote_field.model, each.pk) for each in getattr(obj, name).all()
-            )
-        else:
-            text = field.value_to_string(obj)
-            fields[name] = text if isinstance(text, str) else json.dumps(text, sort_keys=True, default=str)
-    rows: dict[str, dict[str, str]] = {}
-    unprotected: list[str] = []
-    inlines: Sequence[Any] = ask_hook(
-        model_admin, "get_inline_instances", (), lambda: model_admin.get_inline_instances(request, obj)
-    )
-    for inline in inlines:
-        found = ask_hook(inline, "get_queryset", None, functools.partial(_inline_rows, inline, request, obj))
-        if found is None:
-            unprotected.append(str(inline.verbose_name_plural))
-        else:
-            rows.setdefault(found[0], {}).update(found[1])
-    return {"fields": fields, "rows": rows, "unprotected": unprotected}
-
-
-def _inline_rows(
-    inline: InlineModelAdmin[Any, Any], request: Any, obj: Any
-) -> tuple[str, dict[str, str]] | None:
-    """Return "app.model.link" of an inline and the digests of its rows, or None when they can't be compared."""
-    if not hasattr(inline, "fk_name"):
-        return None  # a generic inline
-    fk = _get_foreign_key(type(obj), inline.model, fk_name=inline.fk_name)
-    using = router.db_for_write(inline.model)
-    found = list(
-        inline.get_queryset(request).using(using).filter(models.Q((fk.name, obj)))[: MAX_INLINE_ROWS + 1]
-    )
-    if len(found) > MAX_INLINE_ROWS:
-        return None
-    digests = {}
-    for row in found:
-        values = [str(field.value_to_string(row)) for field in row._meta.concrete_fields]
-        digests[str(row.pk)] = hashlib.sha256(json.dumps(values).encode()).hexdigest()
-    return f"{inline.model._meta.label_lower}.{fk.name}", digests
-
-
-def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """Return the names of fields and the keys of inline rows that differ between two snapshots."""
-    fields = [name for name, value in before["fields"].items() if now["fields"].get(name) != value]
-    rows = [key for key, digests in before["rows"].items() if now["rows"].get(key) != digests]
-    return fields, rows
-
-
-def inline_label(key: str) -> str:
-    """Return the label for people of the inline rows that a snapshot keeps under this key."""
-    return str(capfirst(apps.get_model(key.rpartition(".")[0])._meta.verbose_name_plural))
-
-
 def display(field: Any, value: Any) -> str:
     """Return a value of a model field as text for the person's own page, in her language."""
     if value is None or value == "" or value == []:
         return ""
     if isinstance(value, list | tuple | models.QuerySet):
-        return ", ".join(str(each) for each in value)
+        return clean_text(", ".join(str(each) for each in value))
     if field is not None and has_choices(field):
-        return str(dict(field.flatchoices).get(value, value))
+        return clean_text(str(dict(field.flatchoices).get(value, value)))
     if isinstance(value, bool):
         return gettext("Yes") if value else gettext("No")
     if isinstance(field, models.JSONField):

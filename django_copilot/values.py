@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import json
+import logging
 import math
 import re
 import unicodedata
@@ -25,6 +26,8 @@ from django.utils.dateparse import parse_date, parse_datetime, parse_duration, p
 from django.utils.duration import duration_string
 
 from .exceptions import CallError
+
+logger = logging.getLogger("django_copilot")
 
 _DECIMAL = re.compile(r"-?[0-9]{1,60}(\.[0-9]{1,60})?")
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
@@ -162,6 +165,10 @@ def _decimal(field: Any, name: str, given: Any) -> decimal.Decimal:
         DecimalValidator(field.max_digits, field.decimal_places)(number)
     except ValidationError as error:
         raise wrong_value(name, clean_text(" ".join(error.messages))[:300]) from None
+    except Exception:
+        # A field of the project's own may stumble over a value of a type it never gets from a browser.
+        logger.info("The form field %s could not check a value.", name, exc_info=True)
+        raise wrong_value(name, "that is not a valid value.") from None
     return number
 
 
@@ -245,6 +252,10 @@ def run_field_checks(field: forms.Field, name: str, value: Any) -> None:
         field.clean(widget_data(field, value))
     except ValidationError as error:
         raise wrong_value(name, clean_text(" ".join(error.messages))[:300]) from None
+    except Exception:
+        # A field of the project's own may stumble over a value of a type it never gets from a browser.
+        logger.info("The form field %s could not check a value.", name, exc_info=True)
+        raise wrong_value(name, "that is not a valid value.") from None
 
 
 def field_schema(field: Any, form_field: forms.Field | None = None) -> dict[str, Any]:

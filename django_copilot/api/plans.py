@@ -17,8 +17,10 @@ from ..access import Access, EntityAccess
 from ..declaration import admin_of, model_field
 from ..exceptions import CallError, ScopeUnavailable
 from ..models import Plan, PlanKind, PlanState
-from ..prefill import display, field_label, fill_from_store, open_form, snapshot
+from ..prefill import display, field_label, fill_from_store, open_form
 from ..scope import enter_scope, page_url
+from ..snapshots import snapshot
+from ..values import clean_text
 from .base import ApiError, OwnPage, json_answer, not_here, wants_json
 
 
@@ -47,8 +49,7 @@ class OwnPlan(OwnPage):
         """Return the address that opens the plan's page with its values."""
         page = "delete" if plan.kind == PlanKind.DELETE else "change" if plan.object_pk else "add"
         path = page_url(self.admin_of(plan), page, quote(plan.object_pk) if plan.object_pk else None)
-        creates, changes = plans.ACTIONS[PlanKind(plan.kind)]
-        return f"{path}?{urlencode(plans.query_params(plan, plan.object_pk, creates, changes))}"
+        return f"{path}?{urlencode(plans.query_params(plan))}"
 
 
 class PlanView(OwnPlan):
@@ -82,7 +83,7 @@ class PlanView(OwnPlan):
             "can_open": openable,
             "open_url": self.page_of(plan),
             "again_url": self.url("django_copilot_plan_again", plan.pk)
-            if plan.state != PlanState.EXECUTED
+            if plan.state == PlanState.PROPOSED
             else "",
             "result_url": page_url(self.admin_of(plan), "change", quote(plan.result_pk))
             if plan.result_pk and plan.kind == PlanKind.FORM
@@ -107,7 +108,7 @@ def _changes(plan: Plan, entity: EntityAccess) -> tuple[list[dict[str, str]], st
     """Return old and new values of the plan's fields as this person's form would show them."""
     obj = entity.record(plan.object_pk) if plan.object_pk else None
     if plan.kind == PlanKind.DELETE:
-        return [], str(obj)
+        return [], clean_text(str(obj))
     with entity.at("change" if obj is not None else "add", obj):
         filled = fill_from_store(entity, obj, plan.values)
     changes = []
@@ -120,11 +121,11 @@ def _changes(plan: Plan, entity: EntityAccess) -> tuple[list[dict[str, str]], st
             {
                 "field": name,
                 "label": field_label(entity.model, name),
-                "old": old,
-                "new": display(field, value),
+                "old": clean_text(old),  # plain text, though a label may be marked as safe HTML
+                "new": clean_text(display(field, value)),
             }
         )
-    return changes, str(obj) if obj is not None else ""
+    return changes, clean_text(str(obj)) if obj is not None else ""
 
 
 class AgainView(OwnPlan):

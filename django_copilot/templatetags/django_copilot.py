@@ -16,7 +16,6 @@ from django.utils.safestring import SafeString
 from django_copilot.access import may_do_anything
 from django_copilot.backends import get_backend
 from django_copilot.declaration import has_entities
-from django_copilot.exceptions import CopilotError
 from django_copilot.scope import PERMISSION
 
 register = template.Library()
@@ -81,5 +80,5 @@ def _label() -> str:
     """Return what the backend wants people to know of it. One that can't be made has nothing to say."""
     try:
         return str(get_backend().label)
-    except CopilotError:
+    except Exception:  # the chat says and logs what is wrong; the admin's pages must not fail of it
         return ""

@@ -184,7 +184,7 @@ def test_the_first_form_can_be_saved_without_its_plan_when_nothing_changed(
 def test_rows_that_cannot_be_compared_are_named(
     client: Client, things: Things, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("django_copilot.prefill.MAX_INLINE_ROWS", 1)
+    monkeypatch.setattr("django_copilot.snapshots.MAX_INLINE_ROWS", 1)
     Item.objects.create(parcel=things.parcel, name="Fork")
     Item.objects.create(parcel=things.parcel, name="Knife")
     page = fill(client, "open_parcel_form", {"title": "Mine"}, id=str(things.parcel.pk))

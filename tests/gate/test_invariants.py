@@ -108,7 +108,7 @@ HOOKS = {
     if re.match(r"(get_|has_|lookup_allowed|formfield_|save_|delete_model|delete_queryset|log_)", name)
 } - {"get_urls"}
 ACCESS = {f"access/{name}.py" for name in ("person", "entity", "fields", "rows")}
-MAY_ASK = {*ACCESS, "scope.py", "rows.py", "prefill.py", "draft.py", "harness.py"}
+MAY_ASK = {*ACCESS, "scope.py", "rows.py", "prefill.py", "snapshots.py", "draft.py", "harness.py"}
 
 
 def test_invariant_1_only_these_modules_ask_a_model_admin() -> None:
