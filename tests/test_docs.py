@@ -210,7 +210,9 @@ def test_every_module_has_its_line_in_the_house() -> None:
     real = {
         path.relative_to(ROOT).as_posix()
         for path in PACKAGE.rglob("*.py")
-        if path.read_text("utf-8").strip() and not {"migrations", "offline"} & set(path.parts)
+        if path.read_text("utf-8").strip()
+        and not {"migrations", "offline"} & set(path.parts)
+        and path.parts[-2:] != ("access", "__init__.py")  # it only passes on what its modules have
     }
     assert told == real | {"django_copilot/backends/offline/"}
 
