@@ -61,26 +61,32 @@ class PlanView(OwnPlan):
         """Return the plan."""
         plan = self.plan(request, ident)
         model = apps.get_model(plan.model)
+        changes: list[dict[str, str]] = []
+        record, changed = "", False
         try:
             with enter_scope(self.scope, request.user.pk) as scoped:
                 entity = Access(self.site, scoped).of_model(model)
-                changes, record = _changes(plan, entity) if entity is not None else ([], "")
+                if entity is not None:
+                    changes, record, changed = _changes(plan, entity)
         except (CallError, ScopeUnavailable):
-            changes, record = [], ""
-        openable = plans.is_openable(plan)
-        state = str(plan.get_state_display())
-        if plan.state == PlanState.PROPOSED and not openable:
-            state = _("expired")
+            pass  # the page says when it was proposed and where it stands, and nothing of the record
+        openable, state = plans.is_openable(plan), str(plan.state)
+        state_label = str(plan.get_state_display())
+        if state == PlanState.PROPOSED and not openable:
+            state, state_label = "expired", _("expired")
+        elif openable and changed:
+            state, state_label = "stale", _("out of date: the record was changed since")
         shown: dict[str, Any] = {
             "id": str(plan.pk),
             "kind_label": str(plan.get_kind_display()),
-            "state_label": state,
+            "state_label": state_label,
             "model_label": str(capfirst(model._meta.verbose_name)),
             "record_label": record,
             "created_at": plan.created_at,
             "expires_at": plan.expires_at,
             "changes": changes,
-            "can_open": openable,
+            "can_open": openable and not changed,
+            "stale": state == "stale",
             "open_url": self.page_of(plan),
             "again_url": self.url("django_copilot_plan_again", plan.pk)
             if plan.state == PlanState.PROPOSED
@@ -95,7 +101,7 @@ class PlanView(OwnPlan):
                 {
                     "id": shown["id"],
                     "kind": plan.kind,
-                    "state": plan.state if plan.state != PlanState.PROPOSED or openable else "expired",
+                    "state": state,
                     "changes": changes,
                     "expiresAt": plan.expires_at.isoformat(),
                     "url": request.path,
@@ -104,13 +110,17 @@ class PlanView(OwnPlan):
         return self.page(request, "plan_detail.html", title=_("Proposal of the assistant"), plan=shown)
 
 
-def _changes(plan: Plan, entity: EntityAccess) -> tuple[list[dict[str, str]], str]:
-    """Return old and new values of the plan's fields as this person's form would show them."""
+def _changes(plan: Plan, entity: EntityAccess) -> tuple[list[dict[str, str]], str, bool]:
+    """Return old and new values as this person's form would show them, the record's label, and if it changed."""
     obj = entity.record(plan.object_pk) if plan.object_pk else None
     if plan.kind == PlanKind.DELETE:
-        return [], clean_text(str(obj))
+        return [], clean_text(str(obj)), False
+    changed = False
     with entity.at("change" if obj is not None else "add", obj):
         filled = fill_from_store(entity, obj, plan.values)
+        if obj is not None:
+            now = snapshot(entity.model_admin, entity.request, obj, plan.base["fields"])
+            changed = any(differences(plan.base, now))
     changes = []
     for name, value in filled.typed.items():
         field = model_field(entity.model, name)
@@ -125,7 +135,7 @@ def _changes(plan: Plan, entity: EntityAccess) -> tuple[list[dict[str, str]], st
                 "new": clean_text(display(field, value)),
             }
         )
-    return changes, clean_text(str(obj)) if obj is not None else ""
+    return changes, clean_text(str(obj)) if obj is not None else "", changed
 
 
 class AgainView(OwnPlan):

@@ -70,6 +70,7 @@ class Backend(Protocol):
     """A thing that can be asked. Made once per process from the settings."""
 
     label: str  # shown to people where it matters that no real model answers, else ""
+    # A backend may have ``is_configured``; where it is false, people are told so before they write.
 
     def complete(self, request: ModelRequest) -> ModelReply:
         """Ask once and wait. Raises BackendError."""

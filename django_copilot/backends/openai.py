@@ -59,6 +59,11 @@ class OpenAIBackend:
         self._without_reasoning: set[str] = set()  # models that take tools only without reasoning
         _open_backends.add(self)
 
+    @property
+    def is_configured(self) -> bool:
+        """Tell whether there is a key to ask with. Imports nothing and asks nobody."""
+        return bool(get_settings().OPENAI_API_KEY)
+
     def complete(self, request: ModelRequest) -> ModelReply:
         """Ask once and wait. Raises BackendError."""
         _refuse_when_blocked()

@@ -12,6 +12,7 @@ from django.template.loader import render_to_string
 from django.urls import NoReverseMatch, reverse
 from django.utils import timezone, translation
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
 
 from django_copilot.access import may_do_anything
 from django_copilot.backends import get_backend
@@ -53,7 +54,7 @@ def copilot_panel(context: RequestContext) -> SafeString:
             "lang": translation.get_language() or "en",
             "zone": timezone.get_current_timezone_name(),
             "site": site.name,
-            "label": _label(),
+            **_words_of_backend(),
             "draft": context.get("copilot_draft"),
             "nonce": context.get("csp_nonce") or getattr(request, "csp_nonce", ""),
         },
@@ -76,9 +77,12 @@ def _site_of(request: Any) -> AdminSite | None:
     return next((each for each in sites.all_sites if each.name in names and has_entities(each)), None)
 
 
-def _label() -> str:
-    """Return what the backend wants people to know of it. One that can't be made has nothing to say."""
+def _words_of_backend() -> dict[str, str]:
+    """Return what people are told of the backend before they write. One that can't be made has no words."""
     try:
-        return str(get_backend().label)
+        backend = get_backend()
+        ready = getattr(backend, "is_configured", True)
+        words = "" if ready else _("The assistant is not available: no model is set up on this site.")
+        return {"label": str(backend.label), "unavailable": words}
     except Exception:  # the chat says and logs what is wrong; the admin's pages must not fail of it
-        return ""
+        return {"label": "", "unavailable": ""}

@@ -246,3 +246,16 @@ def test_own_plans_match_person_site_and_scope(manager: Client, store: Any) -> N
     assert plans.find_plan(owner, Scope(site="admin", keys={"tenant": "a"}), str(plan.pk)) is None
     for junk in (None, 1, b"x", [], {}, True, json.dumps(str(plan.pk))):
         assert plans.find_plan(owner, scope, junk) is None
+
+
+def test_the_page_of_a_plan_whose_record_was_changed_offers_to_start_again_only(manager: Client) -> None:
+    """Guards hazard 113."""
+    plan, customer = form_plan(manager)
+    page = manager.get(url(plan))
+    assert (page.context["plan"]["stale"], page.context["plan"]["can_open"]) == (False, True)
+    Customer.objects.filter(pk=customer.pk).update(city="Sopot")
+    page = manager.get(url(plan))
+    assert (page.context["plan"]["stale"], page.context["plan"]["can_open"]) == (True, False)
+    assert page.context["plan"]["again_url"]
+    as_json = manager.get(url(plan), headers={"Accept": "application/json"}).json()
+    assert as_json["state"] == "stale"
