@@ -19,7 +19,7 @@ from ..exceptions import CallError, ScopeUnavailable
 from ..models import Plan, PlanKind, PlanState
 from ..prefill import display, field_label, fill_from_store, open_form
 from ..scope import enter_scope, page_url
-from ..snapshots import snapshot
+from ..snapshots import differences, snapshot
 from ..values import clean_text
 from .base import ApiError, OwnPage, json_answer, not_here, wants_json
 
