@@ -5,6 +5,7 @@ Nothing here touches the database but the one check that is tagged for it.
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -40,6 +41,7 @@ SECRET = re.compile(
 )
 PER_FIELD = ("copilot.W022", "copilot.W023", "copilot.W035", "copilot.W036")  # harness_silence takes these
 CLASHING = ("list", "persist")
+ATTRIBUTES = {name for name in vars(Declaration) if name.startswith(("harness_", "get_harness_"))}
 MAY_BE_ZERO = ("MODEL_RETRIES", "HISTORY_MESSAGES", "HISTORY_CHARS")
 
 
@@ -51,13 +53,19 @@ def check_all(app_configs: Any = None, **kwargs: Any) -> list[checks.CheckMessag
             for model_admin in list(site._registry.values()):
                 if isinstance(model_admin, Declaration):
                     found.extend(_check_admin(model_admin))
+                else:
+                    found.extend(_check_mixin(model_admin))
     return found
 
 
 def _check_settings() -> Iterator[checks.CheckMessage]:
     for needed in ("rest_framework", "simple_history"):
         if not apps.is_installed(needed):
-            yield checks.Error(f"django_copilot needs {needed!r} in INSTALLED_APPS.", id="copilot.E002")
+            yield checks.Error(
+                f"django_copilot needs {needed!r} in INSTALLED_APPS.",
+                hint=f"Add {needed!r}; it is installed along with the package.",
+                id="copilot.E002",
+            )
     try:
         settings = get_settings()
     except ConfigurationError as error:
@@ -158,11 +166,19 @@ def _check_admin(model_admin: Any) -> Iterator[checks.CheckMessage]:
         )
         return
     clash = [name for name in CLASHING if name in vars(cls)]
-    if clash and not is_declared(model_admin):
+    if clash:
         yield checks.Warning(
             f"{', '.join(clash)}: the attributes are called harness_list and harness_persist.",
             obj=cls,
             id="copilot.W012",
+        )
+    for name in _own_names(cls) - ATTRIBUTES:
+        alike = difflib.get_close_matches(name, ATTRIBUTES, n=1, cutoff=0.5)
+        yield checks.Warning(
+            f"{name}: there is no such attribute.",
+            hint=f"Did you mean {alike[0]}?" if alike else f"There are {', '.join(sorted(ATTRIBUTES))}.",
+            obj=cls,
+            id="copilot.W017",
         )
     if not is_declared(model_admin):
         return
@@ -210,6 +226,29 @@ def _silenced(given: Any) -> set[tuple[str, str]]:
             raise ValueError("must be a dict of warning ids with lists of field names.")
         pairs.update((ident, str(name)) for name in names)
     return pairs
+
+
+def _own_names(cls: type) -> set[str]:
+    """Return the names of the class and its bases that are written as ours are."""
+    return {
+        name
+        for base in cls.__mro__
+        if base is not Declaration
+        for name in vars(base)
+        if name.startswith(("harness_", "get_harness_"))
+    }
+
+
+def _check_mixin(model_admin: Any) -> Iterator[checks.CheckMessage]:
+    cls = type(model_admin)
+    names = _own_names(cls)
+    if names:
+        yield checks.Warning(
+            f"{', '.join(sorted(names))}: without HarnessMixin these declare nothing.",
+            hint=f"Write class {cls.__name__}(HarnessMixin, …).",
+            obj=cls,
+            id="copilot.W018",
+        )
 
 
 def _check_inherited(cls: type) -> Iterator[checks.CheckMessage]:

@@ -102,6 +102,10 @@ def test_the_example_store_has_nothing_to_complain_of():
         (Product, {"harness_list": "__all__"}, "copilot.E013"),
         (Product, {"list": ["title"]}, "copilot.W012"),
         (Product, {"persist": ["title"]}, "copilot.W012"),
+        (Product, {"list": ["title"], "harness_persist": ["title"]}, "copilot.W012"),
+        (Product, {"harness_lists": ["title"]}, "copilot.W017"),
+        (Product, {"harness_list": ["title"], "harness_write": ["title"]}, "copilot.W017"),
+        (Product, {"get_harness_fields": lambda self, request: []}, "copilot.W017"),
         (Product, {"harness_list": ["title"], "harness_silence": ["copilot.W022"]}, "copilot.E015"),
         (Product, {"harness_list": ["title"], "harness_silence": {"copilot.W022": "title"}}, "copilot.E015"),
         (Product, {"harness_list": ["title"], "harness_silence": {"copilot.E020": ["x"]}}, "copilot.E015"),
@@ -118,6 +122,13 @@ def test_a_bad_declaration_is_named(site, model, body, expected):
     messages = found(site, model, **body)
     assert ids(messages) == [expected]
     assert messages[0].is_serious() == expected.startswith("copilot.E")
+
+
+@pytest.mark.parametrize("name", ["harness_list", "harness_persist", "get_harness_list", "harness_read"])
+def test_a_declaration_without_the_mixin_is_pointed_out(site, name):
+    messages = found(site, Product, (ModelAdmin,), **{name: ["title"]})
+    assert ids(messages) == ["copilot.W018"]
+    assert messages[0].hint == "Write class CheckedAdmin(HarnessMixin, …)."
 
 
 @pytest.mark.parametrize(

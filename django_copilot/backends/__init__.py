@@ -32,7 +32,10 @@ def backend_class(path: str) -> Any:
     try:
         return import_string(_BUILT_IN.get(path, path))
     except ImportError as error:
-        raise ConfigurationError(f"COPILOT['BACKEND'] = {path!r} can't be imported: {error}.") from error
+        raise ConfigurationError(
+            f"COPILOT['BACKEND'] = {path!r} can't be imported: {error}. "
+            f"Name one of {', '.join(_BUILT_IN)}, or the dotted path of a class."
+        ) from error
 
 
 on_settings_changed(get_backend.cache_clear)
