@@ -55,6 +55,14 @@ class TurnRunning(CopilotError):
     """The conversation has an open turn already."""
 
 
+class Throttled(CopilotError):
+    """The person sent too much for now; she may try again in so many seconds."""
+
+    def __init__(self, seconds: int) -> None:
+        super().__init__(seconds)
+        self.seconds = seconds
+
+
 class ConversationNotFound(CopilotError):
     """No such conversation for this person here."""
 

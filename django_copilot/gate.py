@@ -62,7 +62,10 @@ _ARGUMENTS: dict[str, dict[str, tuple[type, bool]]] = {
 
 
 def run(site: AdminSite, scope: Scope, user_pk: Any, call: ToolCall) -> Outcome:
-    """Run one tool call for one person and return its outcome. Raises ScopeUnavailable, and nothing else."""
+    """Run one tool call for one person and return its outcome. Raises ScopeUnavailable, and nothing else.
+
+    There is an outcome even where the project's own scope swallows what happens in it.
+    """
     try:
         with enter_scope(scope, user_pk) as request, _contained():
             access = Access(site, request)

@@ -109,7 +109,7 @@ class Rows:
         """Return the tool result, cut at the stated sizes, and how many rows are in it."""
         settings = get_settings()
         result: dict[str, Any] = {"entity": self.entity.name, "rows": [], "has_more": self.has_more}
-        if self.may_miss:
+        if self.may_miss and not self.has_more:
             result["note"] = (
                 f"Records are checked one by one, at most {settings.SCAN_ROWS}; there may be more."
             )
@@ -137,7 +137,7 @@ def cut(value: Any, limit: int) -> Any:
 
 def fit_table(table: dict[str, Any], most: int) -> tuple[dict[str, Any], int]:
     """Return a person's table with as many rows as fit into so many bytes, at least one, and its bytes."""
-    size, kept = len(json.dumps({**table, "rows": []})), []
+    size, kept = len(json.dumps({**table, "rows": []})), list[Any]()
     for row in table["rows"]:
         size += len(json.dumps(row))
         if kept and size > most:

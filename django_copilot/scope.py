@@ -191,8 +191,15 @@ def enter_scope(scope: Scope, user_pk: Any, *, just_loaded: Any = None) -> Itera
                 raise ScopeUnavailable(
                     f"COPILOT['SCOPE'] could not enter {dict(scope.keys)!r}: {error!r}."
                 ) from error
-        request.user = just_loaded if just_loaded is not None else load_person(user_pk)
-        yield request
+        failed: BaseException | None = None
+        try:
+            request.user = just_loaded if just_loaded is not None else load_person(user_pk)
+            yield request
+        except BaseException as error:
+            failed = error
+            raise
+    if failed is not None:  # and the project's own part has swallowed it
+        raise failed
 
 
 def page_url(model_admin: Any, page: str, pk: str | None = None) -> str:

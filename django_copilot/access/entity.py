@@ -59,7 +59,7 @@ class EntityAccess(FieldAccess):
         if not key_is_data(self.model) or not self._key_is_named:
             return {}
         field = own_key(self.model)
-        told = {self.entity.label: (field.name,)}
+        told: dict[str, tuple[str, ...]] = {self.entity.label: (field.name,)}
         if field.remote_field is not None:
             related = self.access.of_model(field.remote_field.model)
             told |= related.told_by_ids if related is not None else {}

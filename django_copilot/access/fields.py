@@ -118,7 +118,7 @@ class FieldAccess(RowAccess):
         own_readonly = cls.get_readonly_fields is not ModelAdmin.get_readonly_fields
         static = bool(self.model_admin.fields or self.model_admin.fieldsets)
         if self._fields_depend_on_record or (own_readonly and (self._may_mask or not static)):
-            return frozenset(self._readable) & self._listed
+            return frozenset(self._readable) & (self._listed or frozenset())
         return frozenset(self._readable)
 
     @property
@@ -127,13 +127,13 @@ class FieldAccess(RowAccess):
         return self.readable_on_all != frozenset(self._readable)
 
     @cached_property
-    def _listed(self) -> frozenset[str]:
+    def _listed(self) -> frozenset[str] | None:
+        """Return the fields in the admin's list, or None when the hook fails."""
         ma = self.model_admin
-        nothing: frozenset[str] = frozenset()
         return ask_hook(
             ma,
             "get_list_display",
-            nothing,
+            None,
             lambda: frozenset(each for each in ma.get_list_display(self.request) if isinstance(each, str)),
         )
 
@@ -160,7 +160,8 @@ class FieldAccess(RowAccess):
         on_form = ask_hook(ma, hook, None, lambda: set(self._on_form(obj)))
         if on_form is not None and self._may_mask:
             on_form = self._unmasked(obj, on_form, readonly)
-        shown = self._listed | on_form if on_form is not None else frozenset()
+        listed = self._listed
+        shown = listed | on_form if listed is not None and on_form is not None else frozenset()
         if key is not None:
             self._shown_cache[key] = shown
         return shown

@@ -15,6 +15,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied, SuspiciousOperation
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, UnreadablePostError
+from django.http.multipartparser import MultiPartParserError
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.cache import patch_cache_control
@@ -151,7 +152,7 @@ def answer_error(error: Exception, context: dict[str, Any]) -> Response:
             headers["WWW-Authenticate"] = "Session"
         case exceptions.ValidationError():
             code, number, extra = "invalid", 400, {"errors": error.detail}
-        case exceptions.ParseError() | SuspiciousOperation() | UnreadablePostError():
+        case exceptions.ParseError() | SuspiciousOperation() | UnreadablePostError() | MultiPartParserError():
             code, number, extra = (
                 "invalid",
                 400,
@@ -199,20 +200,29 @@ class OwnView(APIView):
         super().initial(request, *args, **kwargs)
         if not getattr(request.user, "is_authenticated", False):  # a project may have no anonymous user
             raise exceptions.NotAuthenticated
-        if not has_entities(self.site):
-            raise Http404
-        code = may_use(self.site, request.user, request._request)
-        if code:
-            raise ApiError(403, code)
-        self.scope = scope_of(request._request, self.site)
-        if not can_use_anything(self.site, self.scope, request.user):
-            raise ApiError(403, "no_entities")
+        self.scope = admit(request._request, self.site, request.user)
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
         """Forbid storing the answer anywhere."""
         response = super().finalize_response(request, response, *args, **kwargs)
         patch_cache_control(response, no_store=True, private=True)
         return response
+
+
+def admit(request: HttpRequest, site: AdminSite, user: Any) -> Scope:
+    """Return the scope of somebody who is logged in and may use the assistant here.
+
+    Raises Http404 and ApiError, in the fixed order in which it is asked.
+    """
+    if not has_entities(site):
+        raise Http404
+    code = may_use(site, user, request)
+    if code:
+        raise ApiError(403, code)
+    scope = scope_of(request, site)
+    if not can_use_anything(site, scope, user):
+        raise ApiError(403, "no_entities")
+    return scope
 
 
 def scope_of(request: HttpRequest, site: AdminSite) -> Scope:
@@ -256,6 +266,10 @@ class OwnPage(View):
             response = self._refuse(request, ApiError(404, "not_found"))
         except PermissionDenied:
             response = self._refuse(request, ApiError(403, "not_allowed"))
+        except MultiPartParserError:
+            if not wants_json(request):
+                raise  # Django answers it with a 400 of its own
+            response = self._refuse(request, ApiError(400, "invalid"))
         except Exception as error:
             if not wants_json(request):
                 raise  # the project's own error page
@@ -272,14 +286,7 @@ class OwnPage(View):
         csrf.process_request(request)
         if csrf.process_view(request, self.dispatch, (), {}):
             raise ApiError(403, "csrf_failed")
-        if not has_entities(self.site):
-            raise Http404
-        code = may_use(self.site, request.user, request)
-        if code:
-            raise ApiError(403, code)
-        self.scope = scope_of(request, self.site)
-        if not can_use_anything(self.site, self.scope, request.user):
-            raise ApiError(403, "no_entities")
+        self.scope = admit(request, self.site, request.user)
 
     def _refuse(self, request: HttpRequest, error: ApiError) -> HttpResponse:
         if wants_json(request):

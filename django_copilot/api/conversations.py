@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from typing import Any
 
@@ -15,8 +16,8 @@ from ..access import Access
 from ..declaration import model_field
 from ..exceptions import CallError, ConversationNotFound, ScopeUnavailable
 from ..models import Conversation, Message, Turn, TurnState
-from ..prefill import display
-from ..rows import Query, Rows, run_query
+from ..preview import cell_text
+from ..rows import TABLES_BYTES, Query, Rows, fit_table, run_query
 from ..runtime import store
 from ..scope import enter_scope
 from .base import ApiError, OwnPage, error_text, json_answer, not_here, wants_json
@@ -25,6 +26,7 @@ logger = logging.getLogger("django_copilot")
 
 LISTED = 100
 SHOWN_MESSAGES = 200
+READ_AGAIN = 20  # different reads of a conversation whose tables are made again
 
 
 class ListView(OwnPage):
@@ -93,8 +95,9 @@ class DetailView(OwnConversation):
             messages = list(conversation.messages.order_by("-id")[:SHOWN_MESSAGES])[::-1]
             proposing = set(conversation.plans.values_list("turn_id", flat=True))
             with enter_scope(self.scope, request.user.pk) as scoped:
-                access = Access(self.site, scoped)
-                shown = [_shown(each, access, proposes=each.turn_id in proposing) for each in messages]
+                again = _Again(Access(self.site, scoped), pages=not wants_json(request))
+                shown = [again.shown(each, proposes=each.turn_id in proposing) for each in messages[::-1]]
+                shown.reverse()
         except ScopeUnavailable as error:
             logger.error("A conversation can't be shown: %s", error)
             raise ApiError(500, "failed") from None
@@ -108,12 +111,7 @@ class DetailView(OwnConversation):
                     "title": conversation.title,
                     "messages": [
                         {
-                            **{
-                                key: value
-                                for key, value in each.items()
-                                if key not in ("tables", "created_at")
-                            },
-                            "results": [rows.for_person() for rows in each["tables"]],
+                            **{key: value for key, value in each.items() if key != "created_at"},
                             "createdAt": each["created_at"].isoformat(),
                         }
                         for each in shown
@@ -121,9 +119,6 @@ class DetailView(OwnConversation):
                     "turn": _last_turn(conversation),
                 }
             )
-        with enter_scope(self.scope, request.user.pk):
-            for each in shown:
-                each["results"] = [_table(rows) for rows in each["tables"]]
         return self.page(
             request,
             "conversation_detail.html",
@@ -137,53 +132,74 @@ class DetailView(OwnConversation):
         )
 
 
-def _shown(message: Message, access: Access, *, proposes: bool) -> dict[str, Any]:
-    """Return a message as its owner may see it today.
+class _Again:
+    """Reads the tables of a conversation again, the newest first and not more than a bounded number of them."""
 
-    What was looked up for a form or a question on the way, and not found, is no answer of its own.
-    """
-    store.check_stored(message)
-    withheld = store.is_withheld(message, access)
-    tables: list[Rows] = []
-    for stored in () if withheld else message.reads:
-        entity = access.labelled(stored["entity"])
-        if entity is not None:
-            try:
-                rows = run_query(entity, Query.from_json(stored))
-            except CallError:
+    def __init__(self, access: Access, *, pages: bool) -> None:
+        self.access, self.pages = access, pages
+        self.left, self.bytes_left = READ_AGAIN, TABLES_BYTES
+        self.known: dict[str, Rows | None] = {}  # by query, None where it is refused by now
+
+    def shown(self, message: Message, *, proposes: bool) -> dict[str, Any]:
+        """Return a message as its owner may see it today. Ask for the newest message first.
+
+        What was looked up for a form or a question on the way, and not found, is no answer of its own.
+        """
+        store.check_stored(message)
+        withheld = store.is_withheld(message, self.access)
+        results: list[dict[str, Any]] = []
+        older = False
+        for stored in () if withheld else message.reads:
+            key = json.dumps(stored, sort_keys=True)
+            if (key not in self.known and not self.left) or self.bytes_left <= 0:
+                older = True
                 continue
-            if rows.rows or not (proposes or message.question):
-                tables.append(rows)
-    return {
-        "id": str(message.pk),
-        "role": message.role,
-        "text": _("This answer is hidden, because you may not see what it speaks of any more.")
-        if withheld
-        else message.text,
-        "withheld": withheld,
-        "created_at": message.created_at,
-        "tables": tables,
-        **({"question": message.question} if message.question and not withheld else {}),
-    }
+            rows = self.rows(key, stored)
+            if rows is not None and (rows.rows or not (proposes or message.question)):
+                table, size = fit_table(rows.for_person(), self.bytes_left)
+                self.bytes_left -= size
+                results.append(_texts(rows, table) if self.pages else table)
+        return {
+            "id": str(message.pk),
+            "role": message.role,
+            "text": _("This answer is hidden, because you may not see what it speaks of any more.")
+            if withheld
+            else message.text,
+            "withheld": withheld,
+            "created_at": message.created_at,
+            "results": results,
+            **({"older": True} if older else {}),
+            **({"question": message.question} if message.question and not withheld else {}),
+        }
+
+    def rows(self, key: str, stored: dict[str, Any]) -> Rows | None:
+        """Return the rows of a stored query, None when it is refused."""
+        if key not in self.known:
+            self.left -= 1
+            entity = self.access.labelled(stored["entity"])
+            try:
+                self.known[key] = run_query(entity, Query.from_json(stored)) if entity is not None else None
+            except CallError:
+                self.known[key] = None
+        return self.known[key]
 
 
-def _table(rows: Rows) -> dict[str, Any]:
+def _texts(rows: Rows, table: dict[str, Any]) -> dict[str, Any]:
     """Return a table of texts for the page."""
-    table = rows.for_person()
     model = rows.entity.model
     lines = []
-    for (_ident, obj, values), drawn in zip(rows.rows, table["rows"], strict=True):
-        cells = []
-        for name in rows.fields:
-            field, value = model_field(model, name), values.get(name)
-            if isinstance(value, dict) and field.remote_field is not None:
-                cells.append(value.get("label", value["id"]))
-            elif isinstance(value, list) and field.remote_field is not None:
-                cells.append(", ".join(each.get("label", each["id"]) for each in value))
-            else:
-                cells.append(display(field, field.value_from_object(obj)) if name in values else "")
+    for (_ident, obj, values), drawn in zip(rows.rows, table["rows"], strict=False):  # it may be cut
+        cells = [
+            cell_text(model_field(model, name), obj, values[name]) if name in values else ""
+            for name in rows.fields
+        ]
         lines.append({"url": drawn["url"], "id": drawn["id"], "cells": cells})
-    return {"label": table["label"], "columns": table["columns"], "rows": lines, "has_more": rows.has_more}
+    return {
+        "label": table["label"],
+        "columns": table["columns"],
+        "rows": lines,
+        "has_more": table["hasMore"],
+    }
 
 
 def _last_turn(conversation: Conversation) -> dict[str, Any] | None:

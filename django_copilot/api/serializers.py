@@ -59,7 +59,7 @@ class ChatRow(serializers.Serializer[Any]):
     """A row of a table."""
 
     id = serializers.CharField()
-    url = serializers.CharField()
+    url = serializers.CharField(allow_null=True, help_text="null where the admin has no page for it")
     values = serializers.DictField()
 
 

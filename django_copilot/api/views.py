@@ -9,7 +9,7 @@ from django.apps import apps
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from ..exceptions import ConversationNotFound, TurnRunning
+from ..exceptions import ConversationNotFound, Throttled, TurnRunning
 from ..runtime import store
 from ..runtime.page import page_context
 from ..runtime.sync import run_turn
@@ -35,16 +35,15 @@ class ChatView(OwnView):
                 conversation = store.find_conversation(request.user, self.scope, given)
             except ConversationNotFound:
                 not_here()
-        wait = store.throttled_for(request.user)
-        if wait:
-            raise ApiError(429, "throttled", retry_after=wait)
-        page = page_context(self.site, self.scope, request.user, asked.validated_data.get("page"))
         try:
             turn = store.open_turn(request.user, self.scope, conversation, message)
+        except Throttled as error:
+            raise ApiError(429, "throttled", retry_after=error.seconds) from None
         except TurnRunning:
             raise ApiError(409, "turn_running") from None
         except ConversationNotFound:
             not_here()
+        page = page_context(self.site, self.scope, request.user, asked.validated_data.get("page"))
         try:
             result = run_turn(self.site, self.scope, turn, message, page)
         except Exception:

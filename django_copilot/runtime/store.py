@@ -6,14 +6,15 @@ import datetime
 import uuid
 from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.contrib.auth import get_user_model
+from django.db import IntegrityError, connection, transaction
 from django.db.models import Count, Min, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
 from ..access import Access
 from ..conf import get_settings
-from ..exceptions import ConversationNotFound, HistoryUnreadable, TurnRunning
+from ..exceptions import ConversationNotFound, HistoryUnreadable, Throttled, TurnRunning
 from ..models import Conversation, Message, Turn, TurnState
 from ..scope import Scope
 from ..values import clean_text
@@ -57,9 +58,9 @@ def throttled_for(user: Any) -> int:
 
 
 def open_turn(user: Any, scope: Scope, conversation: Conversation | None, message: str) -> Turn:
-    """Store a person's message and open the conversation's turn, atomically.
+    """Store a person's message and open the conversation's turn, atomically and one at a time for each person.
 
-    Raises TurnRunning, and then the message is not stored: the person still has it. Raises
+    Raises Throttled or TurnRunning, and then the message is not stored: the person still has it. Raises
     ConversationNotFound when the conversation was deleted meanwhile.
     A turn whose worker died (its deadline is past by the database's clock) is closed as failed first.
     """
@@ -67,6 +68,7 @@ def open_turn(user: Any, scope: Scope, conversation: Conversation | None, messag
     given = conversation
     try:
         with transaction.atomic():
+            _line_up(user)
             if conversation is None:
                 conversation = Conversation.objects.create(
                     user_id=user.pk,
@@ -77,6 +79,9 @@ def open_turn(user: Any, scope: Scope, conversation: Conversation | None, messag
                 )
             else:
                 close_dead(conversation)
+            wait = throttled_for(user)
+            if wait:
+                raise Throttled(wait)
             turn = Turn.objects.create(
                 conversation=conversation,
                 open_for=conversation,
@@ -89,6 +94,17 @@ def open_turn(user: Any, scope: Scope, conversation: Conversation | None, messag
             raise ConversationNotFound from error
         raise TurnRunning from error
     return turn
+
+
+def _line_up(user: Any) -> None:
+    """Wait until no other request of the person is opening a turn, so that what is counted next stays true.
+
+    SQLite has no such lock: there the first statement that writes, before the count, waits for all others.
+    """
+    features = connection.features
+    if features.has_select_for_update:
+        rows = get_user_model()._base_manager.select_for_update(no_key=features.has_select_for_no_key_update)
+        list(rows.filter(pk=user.pk).values_list("pk"))
 
 
 def close_dead(conversation: Conversation) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import time
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
@@ -22,6 +23,7 @@ from ..backends import ModelMessage, ModelRequest, ToolSpec, get_backend
 from ..conf import get_settings
 from ..exceptions import BackendError, ConfigurationError, HistoryUnreadable, ScopeUnavailable
 from ..models import Message, Turn, TurnState
+from ..rows import TABLES_BYTES, fit_table
 from ..scope import Scope, enter_scope
 from ..tools import ranking
 from ..tools.base import Asked, Failed, Found, Outcome, Proposed, ReadDone
@@ -67,6 +69,7 @@ class _Driver:
         self.reads: list[dict[str, Any]] = []
         self.mentions: dict[str, set[str]] = {}
         self.inherited: dict[str, set[str]] = {}  # what earlier answers in the request spoke of
+        self.shown_bytes = 0
         self.sent: dict[str, Any] = {"requests": 0, "bytes": 0, "rows": 0}
 
     def run(self) -> Result:
@@ -122,14 +125,21 @@ class _Driver:
                 for each in earlier
             )
             for each in earlier:
-                for label, fields in each.mentions.items():
-                    self.inherited.setdefault(label, set()).update(fields)
+                self.inherit(each.mentions)
             chosen = ranking.choose(
                 access, self.message, page=(self.page or {}).get("entity", ""), recent=self.inherited
             )
             self.offered = [each.name for each in chosen]
             self.tools = self.tools_of(access)
+            on_page = access.entity(self.page["entity"]) if self.page and "id" in self.page else None
+            if on_page is not None:  # the model is told of a record, and may tell it in its own words
+                self.inherit({on_page.entity.label: (), **on_page.told_by_ids})
             self.context = prompt.context(language=self.scope.language, page=self.page)
+
+    def inherit(self, told: Mapping[str, Iterable[str]]) -> None:
+        """Remember what else than this turn's calls the model is told of."""
+        for label, fields in told.items():
+            self.inherited.setdefault(label, set()).update(fields)
 
     def tools_of(self, access: Access) -> tuple[ToolSpec, ...]:
         """Return the tools of the offered entities and those that belong to none, in a stable order."""
@@ -158,7 +168,7 @@ class _Driver:
             ).hexdigest()[:32],
         )
         self.sent["requests"] += 1
-        self.sent["bytes"] += sum(len(each.text) for each in request.messages)
+        self.sent["bytes"] += size_of(request)
         try:
             backend = get_backend()
             release_connections()
@@ -190,8 +200,12 @@ class _Driver:
         match outcome:
             case ReadDone():
                 self.reads.append(outcome.query.to_json())
-                self.result.results.append(outcome.table)
+                table, size = fit_table(outcome.table, TABLES_BYTES - self.shown_bytes)
+                self.shown_bytes += size
+                self.result.results.append(table)
                 self.mention(outcome.query.entity, outcome.fields, outcome.query.filters)
+                for label, fields in outcome.told.items():
+                    self.mention(label, fields)
                 self.sent["rows"] += outcome.sent_rows
                 return machine.ToolReturned(content=outcome.content)
             case Found():
@@ -276,6 +290,17 @@ class _Driver:
         self.turn.sent = self.sent
         store.close_turn(self.turn, state=TurnState.FAILED, code=code)
         return Result(code=code)
+
+
+def size_of(request: ModelRequest) -> int:
+    """Return how many bytes of a request are ours, before a backend puts them into its provider's shape."""
+    texts = [request.system, request.context]
+    for message in request.messages:
+        texts += [message.text, *(part for call in message.calls for part in (call.name, call.arguments))]
+    for tool in request.tools:
+        parameters = json.dumps(tool.parameters, ensure_ascii=False, separators=(",", ":"))
+        texts += [tool.name, tool.description, parameters]
+    return sum(len(each.encode("utf-8", "replace")) for each in texts)
 
 
 def release_connections() -> None:

@@ -18,6 +18,7 @@ class ReadDone:
     table: dict[str, Any]  # what the person sees of it
     fields: tuple[str, ...]
     sent_rows: int
+    told: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # other fields it tells of, by label
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,8 +15,9 @@ from django.utils.translation import gettext as _
 from ..access import Access, EntityAccess
 from ..exceptions import CallError, Refused
 from ..identity import key_text
-from ..prefill import field_label, fill_from_tool, open_form, snapshot
-from ..rows import DEFAULT_LIMIT, MAX_LIMIT, Query, run_query, run_record
+from ..prefill import field_label, fill_from_tool, open_form
+from ..rows import DEFAULT_LIMIT, MAX_LIMIT, Query, merge, run_query, run_record
+from ..snapshots import snapshot
 from .base import Asked, Found, Proposed, ReadDone
 from .ranking import find
 from .schema import specs_for
@@ -40,9 +41,14 @@ def query(entity: EntityAccess, args: Mapping[str, Any]) -> ReadDone:
     rows = run_query(entity, checked)
     content, sent = rows.for_model()
     if asked > MAX_LIMIT:
-        content["note"] = f"limit was cut to {MAX_LIMIT}."
+        content["note"] = " ".join((f"limit was cut to {MAX_LIMIT}.", content.get("note", ""))).strip()
     return ReadDone(
-        content=content, query=checked, table=rows.for_person(), fields=rows.fields, sent_rows=sent
+        content=content,
+        query=checked,
+        table=rows.for_person(),
+        fields=rows.fields,
+        sent_rows=sent,
+        told=rows.told,
     )
 
 
@@ -94,6 +100,7 @@ def _propose_form(entity: EntityAccess, obj: Any, given: Mapping[str, Any]) -> P
         base=base,
         dropped=dropped,
         reply=reply,
+        told=entity.told_by_ids if obj is not None else {},
     )
 
 
@@ -122,7 +129,7 @@ def confirm_delete(entity: EntityAccess, args: Mapping[str, Any]) -> Proposed:
             path=entity.page_url("delete", obj),
             prefill=run_record(entity, obj),
             reply=reply,
-            told=told,
+            told=merge(told, entity.told_by_ids),
         )
 
 
