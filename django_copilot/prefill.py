@@ -80,10 +80,10 @@ def fill_from_store(
     fillable = set(entity.fillable(obj, change=obj is not None)) - set(without)
     form = open_form(entity, obj)
     typed: dict[str, Any] = {}
-    for name, value in stored.items():
-        if name in fillable and _is_open(form, name):
+    for name in form.fields:  # in the form's order, which a database need not keep for JSON
+        if name in stored and name in fillable and _is_open(form, name):
             try:
-                typed[name] = _typed(entity, form, name, value, from_model=False)
+                typed[name] = _typed(entity, form, name, stored[name], from_model=False)
             except CallError:
                 continue
     return Filled(
