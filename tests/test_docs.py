@@ -34,8 +34,9 @@ from django_copilot.tools.base import Failed, ReadDone
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "django_copilot"
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-IDS = [page.name for page in PAGES]
+ROOT_PAGES = [ROOT / "README.md", ROOT / "SECURITY.md"]
+PAGES = [*ROOT_PAGES, *sorted((ROOT / "docs").glob("*.md"))]
+IDS = [page.relative_to(ROOT).as_posix() for page in PAGES]  # there are two security.md
 # Names in capitals that are Django's, REST framework's or the project's.
 ELSEWHERE = {"ATOMIC_REQUESTS", "COOKIES", "COPILOT", "DEFAULT_SCHEMA_CLASS", "POST", "REST_FRAMEWORK"}
 
@@ -98,7 +99,7 @@ def test_links_lead_to_a_page_and_a_heading(page: Path) -> None:
 
 def test_every_page_is_in_the_navigation_once() -> None:
     listed = re.findall(r": (\S+\.md)$", text_of("mkdocs.yml"), re.M)
-    assert sorted(listed) == sorted(page.name for page in PAGES[1:])
+    assert sorted(listed) == sorted(page.name for page in PAGES[len(ROOT_PAGES) :])
 
 
 def test_the_pages_become_a_site_without_a_warning(tmp_path: Path) -> None:
@@ -314,6 +315,102 @@ def test_the_harness_example_hides_a_field_by_request() -> None:
         user = types.SimpleNamespace(has_perm=lambda permission, allowed=allowed: allowed)
         read = parcels.get_harness_list(types.SimpleNamespace(user=user))
         assert ("tracking_token" in read) is allowed
+
+
+def test_the_order_example_gives_what_its_table_says(db: None) -> None:
+    from django.contrib.auth import get_user_model
+    from django.contrib.auth.models import Permission
+
+    from example_project.store.models import Customer, Order, StaffProfile
+
+    before = block_with("docs/harness.md", "class OrderAdmin")
+    (diff,) = blocks(ROOT / "docs/harness.md", "diff")
+    added = "".join(f"{line[1:]}\n" for line in diff.splitlines() if line.startswith("+"))
+    (removed,) = [f"{line[1:]}\n" for line in diff.splitlines() if line.startswith("-")]
+    assert before.count(removed) == 1
+    names: dict[str, Any] = {"__name__": "shown"}
+    exec(compile(before.replace(removed, added), "harness.md", "exec"), names)
+    site = AdminSite()
+    site.register(Order, names["OrderAdmin"])
+
+    ann = get_user_model().objects.create_user("ann", is_staff=True)
+    codes = ("use_copilot", "view_order", "change_order")
+    ann.user_permissions.set(Permission.objects.filter(codename__in=codes))
+    StaffProfile.objects.create(user=ann, region="north")
+    plain, vip = (
+        Customer.objects.create(name="c", email="c@example.com", vip=flag) for flag in (False, True)
+    )
+
+    def order(number: str, customer: Customer = plain, region: str = "north", status: str = "pending") -> str:
+        made = Order.objects.create(number=number, customer=customer, region=region, status=status)
+        return str(made.pk)
+
+    near, far, dear = order("1"), order("2", region="south"), order("3", vip)
+    shipped = order("4", status=Order.Status.SHIPPED)
+
+    def ask(tool: str, **arguments: Any) -> Any:
+        call = ToolCall(id="1", name=tool, arguments=json.dumps(arguments))
+        return gate.run(site, Scope(site="admin"), ann.pk, call)
+
+    rows = ask("query_order").content["rows"]
+    assert {row["id"] for row in rows} == {near, shipped}
+    assert set(rows[0]) == {"id", "number", "region", "status"}
+
+    def form(ident: str, **fields: Any) -> Any:
+        return ask("open_order_form", id=ident, fields=fields)
+
+    unseen = [form(ident, shipping_city="x").content["error"] for ident in (far, dear, "987654")]
+    assert unseen[0] == unseen[1] == unseen[2]
+    assert unseen[0]["code"] == "not_found"
+    for arguments in ({"fields": ["customer"]}, {"filters": {"customer": str(plain.pk)}}):
+        assert ask("query_order", **arguments).content["error"]["code"] == "unknown_field"
+    assert form(near, shipping_city="Gdynia").values == {"shipping_city": "Gdynia"}
+    assert form(near, number="9").content["error"]["code"] == "not_fillable"
+    assert form(shipped, shipping_city="Gdynia").content["error"]["code"] == "not_fillable"
+
+
+def test_the_code_that_deletes_what_is_old_deletes_that_only(db: None) -> None:
+    import datetime
+
+    from django.contrib.auth import get_user_model
+    from django.utils import timezone
+
+    from django_copilot.models import Conversation, Message, Plan, Reference, Turn
+
+    names: dict[str, Any] = {}
+    exec(compile(block_with("docs/security.md", "def delete_older_than"), "security.md", "exec"), names)
+    ann = get_user_model().objects.create_user("ann")
+    now = timezone.now()
+    for days in (0, 40):
+        then = now - datetime.timedelta(days=days)
+        talk = Conversation.objects.create(user=ann, site="admin", title=str(days))
+        turn = Turn.objects.create(user=ann, conversation=talk, deadline=then)
+        Message.objects.create(conversation=talk, turn=turn, role="user", text="x")
+        plan = Plan.objects.create(
+            user=ann, site="admin", kind="form", model="a.b", expires_at=then, submit_by=then
+        )
+        Conversation.objects.filter(pk=talk.pk).update(updated_at=then)
+        Turn.objects.filter(pk=turn.pk).update(started_at=then)
+        Plan.objects.filter(pk=plan.pk).update(created_at=then)
+    Reference.objects.create(token="t", user=ann, model="a.b", object_pk="1")
+
+    names["delete_older_than"](30)
+    kept = [each.objects.count() for each in (Conversation, Message, Turn, Plan, Reference)]
+    assert kept == [1, 1, 1, 1, 1]
+    Conversation.objects.update(updated_at=now - datetime.timedelta(days=40))
+    names["delete_older_than"](30)
+    assert not Conversation.objects.exists()
+    assert not Reference.objects.exists()
+
+
+def test_the_readme_has_every_option_and_variable_of_the_demo() -> None:
+    page = text_of("README.md")
+    command = text_of("example_project/store/management/commands/demo.py")
+    settings = text_of("example_project/settings.py")
+    options = re.findall(r'add_argument\("(--[\w-]+)"', command)
+    variables = set(re.findall(r"COPILOT_[A-Z_]+[A-Z]|DATABASE_URL", settings))
+    assert options
+    assert [name for name in [*options, *sorted(variables)] if f"`{name}" not in page] == []
 
 
 def test_the_scope_example_enters_a_tenant_and_leaves_it() -> None:
