@@ -8,12 +8,13 @@ from typing import Any
 
 from .lexicon import Entity, Field, Model
 from .texts import capital
-from .tokens import same_text
+from .tokens import fold, same_text
 from .turn import Turn
 from .values import Item
 
 _MOST = 50  # records that a query gives at most
 _OPTIONS = 10  # that a question offers
+_ALIKE = 3  # letters
 
 Row = Mapping[str, Any]
 
@@ -25,7 +26,7 @@ class Lookup:
     id: str = ""
     same: tuple[str, ...] = ()  # options, all called so
     similar: tuple[str, ...] = ()  # options, called nearly so
-    others: tuple[str, ...] = ()  # options, what there is instead
+    others: tuple[str, ...] = ()  # options, what there is instead: what starts alike, else the first ones
 
 
 def look_up(
@@ -63,7 +64,8 @@ def look_up(
             return _chosen(entity, alike)
         if alike:
             return Lookup(similar=options(entity, alike))
-    return Lookup(others=options(entity, some))
+    near = [row for row in some if any(_starts_alike(text, row.get(name)) for name in names)]
+    return Lookup(others=options(entity, near or some))
 
 
 def related_entity(turn: Turn, entities: Sequence[Entity], field: Field) -> Entity | None:
@@ -98,7 +100,8 @@ def _described(entity: Entity, row: Row) -> str:
     names = [field.name for field in entity.name_fields()]
     ordered = [*names, *(name for name in row if name not in names and name != "id")]
     texts = [str(row[name]) for name in ordered if isinstance(row.get(name), str) and row[name]]
-    return f"{', '.join(text[:60] for text in texts[:3])} (id {row.get('id')})".strip()
+    # An option of a question is cut at 200 characters, and the id is at its end.
+    return f"{', '.join(texts[:3])[:120]} (id {row.get('id')})".strip()
 
 
 def _chosen(entity: Entity, rows: Sequence[Row]) -> Lookup:
@@ -112,6 +115,16 @@ def _is_called(row: Row, names: Sequence[str], text: str, *, language: str, endi
         isinstance(row.get(name), str) and same_text(text, row[name], language=language, endings=endings)
         for name in names
     )
+
+
+def _starts_alike(text: str, known: object) -> bool:
+    """Tell whether a word of one text and a word of the other start alike."""
+    if not isinstance(known, str):
+        return False
+    one, other = (
+        {word[:_ALIKE] for word in fold(each).split() if len(word) >= _ALIKE} for each in (text, known)
+    )
+    return not one.isdisjoint(other)
 
 
 def _same_model(one: Model, other: Model | None) -> bool:

@@ -11,17 +11,22 @@ from typing import Any
 
 from ..base import ModelReply, ModelRequest
 from .command import Command, Target
-from .lexicon import Entity, FindModel, entities_of
+from .lexicon import Entity, Field, FindModel, entities_of
 from .lookup import Lookup, item_id, look_up
 from .sentence import understand
 from .texts import TEXTS, VERB_NAMES, capital, counted, quoted, say
 from .tokens import fold
 from .turn import Turn
 from .values import Item, Related
-from .words import YES, Intent, Language
+from .words import LEAVE, YES, Intent, Language
 
-_OPTION = re.compile(r"\(id (?P<id>[^()]+)\)\s*$")
-_QUESTION = 600  # characters that are read of what may be a question of ours
+_OPTION = re.compile(r"\(id ([^()]+)\)")
+_QUESTION = 2_000  # characters that are read of what may be a question of ours
+_ANSWERS = 6  # questions that one command may have been asked about
+_MISSING = 10  # that one question names,
+_SHOWN = 80  # characters of each of them,
+_OPTIONS = 18  # options of that question
+_NEAR = 5  # options for each of them
 _ENTITIES = 12  # named in a help text
 _INTENTS: tuple[Intent, ...] = ("query", "create", "change", "delete")
 
@@ -48,7 +53,7 @@ class Steps:
         self.entities = entities
         self.command = command
         self.language: Language = command.language
-        self.missing: list[tuple[str, Item, Lookup]] = []  # a field's label and what was not found for it
+        self.missing: list[tuple[Field, Item, Lookup]] = []  # what was not found for which relation
 
     def reply(self) -> ModelReply:
         """Return what comes next."""
@@ -85,8 +90,9 @@ class Steps:
             if lookup is None or not lookup.id:
                 return self._which(entity, target, lookup or Lookup())
             arguments["id"] = lookup.id
-        if self.missing and (not fields or self._first_missing()[2].same):
-            return self._which_related()
+        if self.missing:
+            # Never left out silently: a form shows what is filled in, and not what is missing.
+            return self._which_of_same() or self._which_instead()
         if fields:
             arguments["fields"] = fields
         return self.turn.act(spec, arguments)
@@ -99,10 +105,9 @@ class Steps:
         if self.turn.wanted:
             return self.turn.wanted
         if self.missing:
-            label, item, lookup = self._first_missing()
-            if lookup.same or lookup.similar:
-                return self._which_related()
-            return _text(self._say("no_related", text=item.text, field=label))
+            field, item, _ = self.missing[0]
+            said = self._say("no_related", text=item.text, field=field.label(self.language))
+            return self._which_of_same() or _text(said)
         arguments: dict[str, Any] = {}
         if command.columns:
             names = [field.name for field in entity.name_fields()[:1] if field.name in entity.columns()]
@@ -141,7 +146,7 @@ class Steps:
                 if lookup is not None and lookup.id:
                     ids.append(lookup.id)
                 elif lookup is not None:
-                    self.missing.append((field.label(self.language), item, lookup))
+                    self.missing.append((field, item, lookup))
             if ids:
                 found[field.name] = list(dict.fromkeys(ids)) if field.kind == "many" else ids[0]
         return found
@@ -176,26 +181,38 @@ class Steps:
             return self._ask(self._say("similar", text=target.text), lookup.similar)
         return _text(self._say("no_record", text=target.text))
 
-    def _which_related(self) -> ModelReply:
-        label, item, lookup = self._first_missing()
-        options = lookup.same or lookup.similar or lookup.others
-        key = "several_related" if lookup.same else "which_related"
-        return self._ask(self._say(key, text=item.text, field=label), options)
+    def _which_of_same(self) -> ModelReply | None:
+        """Ask which of several related records of one name is meant; None if each name is of one."""
+        for field, item, lookup in self.missing:
+            if lookup.same:
+                label = field.label(self.language)
+                return self._ask(self._say("several_related", text=item.text, field=label), lookup.same)
+        return None
 
-    def _first_missing(self) -> tuple[str, Item, Lookup]:
-        """Return what is missing of the relations: first what only needs a choice."""
-        return next((one for one in self.missing if one[2].same), self.missing[0])
+    def _which_instead(self) -> ModelReply:
+        """Ask once about all the related records that were not found."""
+        missing = self.missing[:_MISSING]
+        several = len({field.name for field, _, _ in missing}) > 1
+        options = [
+            f"{field.label(self.language)}: {option}" if several else option
+            for field, _, lookup in missing
+            for option in lookup.others[:_NEAR]
+        ]
+        what = ", ".join(_named(field, item, self.language) for field, item, _ in missing)
+        leave = [self._say("leave_out")] if options else []
+        return self._ask(
+            self._say("which_related", what=what), [*options[:_OPTIONS], *leave], multiple=len(missing) > 1
+        )
 
-    def _ask(self, text: str, options: Sequence[str] = ()) -> ModelReply:
+    def _ask(self, text: str, options: Sequence[str] = (), *, multiple: bool = False) -> ModelReply:
         spec = next((spec for spec in self.turn.tools.values() if spec.kind == "question"), None)
         if spec is None:
             return _text(text, "\n".join(f"- {option}" for option in options))
         options = list(dict.fromkeys(options))
         if len(options) == 1:  # nothing to choose from: named in the question, and "yes" is an answer
             text, options = f"{text} {options[0]}", []
-        return self.turn.act(
-            spec, {"text": text, "kind": "single" if options else "text", "options": options}
-        )
+        kind = "text" if not options else "multiple" if multiple else "single"
+        return self.turn.act(spec, {"text": text, "kind": kind, "options": options})
 
     def _not_understood(self, entity: Entity, intent: Intent) -> ModelReply:
         command, lines = self.command, []
@@ -220,7 +237,11 @@ class Steps:
         find = next((spec for spec in self.turn.tools.values() if spec.kind == "find"), None)
         if find is not None and not self.turn.has(find, {"words": words}) and not self.turn.over:
             return self.turn.act(find, {"words": words})
-        return _text(self._say("unknown_noun", words=words), self._offer())
+        if self.command.intent in (None, "query"):
+            return _text(self._say("unknown_noun", words=words), self._offer())
+        # Which of the words is the noun is not known, nor whether there is such a thing elsewhere.
+        verb = VERB_NAMES[self.language][self.command.intent]
+        return _text(self._say("nothing_so_called", verb=verb), self._offer())
 
     def _offer(self) -> str:
         """Return what this person can do here, a line for each entity."""
@@ -242,49 +263,91 @@ class Steps:
 
 
 def _command(turn: Turn, entities: Sequence[Entity], today: datetime.date | None) -> Command:
-    """Return what the person asks for: in this message, or in an earlier one that this one completes."""
-    command = understand(turn.command, entities, today=today)
-    said = [message.text for message in turn.earlier if message.role == "user"]
-    spoken = [message.text for message in turn.earlier if message.role == "assistant"]
-    question = _question(spoken[-1]) if spoken else ""
-    option = _OPTION.search(turn.command)
-    if question and fold(turn.command.strip(" .!")) in YES:
-        option = _OPTION.search(spoken[-1])
-    if not said or not (option or question) or ((command.words or command.entity) and not option):
-        return command
-    for text in reversed(said[-3:]):
-        earlier = understand(text, entities, today=today)
-        if earlier.entity is not None and (earlier.values or earlier.intent in ("change", "delete")):
-            key = option["id"] if option else ""
-            asked = spoken[-1] if spoken else ""
-            return _completed(earlier, turn.command.strip(), key, question, asked)
+    """Return what the person asks for: in this message, or in an earlier one and the answers since then."""
+    latest = command = understand(turn.command, entities, today=today)
+    said, before = turn.command, list(turn.earlier)
+    answers: list[tuple[str, str, str]] = []  # which question, its text, the answer
+    while before and len(answers) < _ANSWERS:
+        asked = before.pop().text if before[-1].role == "assistant" else ""
+        question = _question(asked)
+        chosen = _OPTION.search(said) or (question == "which_related" and _leaves_out(said))
+        if not question or ((command.words or command.entity) and not chosen):
+            break
+        answers.insert(0, (question, asked, said))
+        said = before.pop().text if before and before[-1].role == "user" else ""
+        command = understand(said, entities, today=today)
+    if (
+        not answers
+        or command.entity is None
+        or not (command.values or command.intent in ("change", "delete"))
+    ):
+        return latest
+    for one in answers:
+        command = _completed(command, *one)
     return command
 
 
-def _completed(command: Command, text: str, key: str, question: str, asked: str) -> Command:
+def _completed(command: Command, question: str, asked: str, answer: str) -> Command:
     """Return a command with the answer to a question about it put in. ``asked`` is the question's text."""
-    key = key or (text if text.isdecimal() and text.isascii() else "")
+    answer = answer.strip()
+    parts = _OPTION.split(answer)
+    chosen = list(zip(parts[::2], parts[1::2], strict=False))  # the words before an id, the id
+    if not chosen and answer.isdecimal() and answer.isascii():
+        chosen = [("", answer)]
     if question in ("which_related", "several_related"):
-        answer = Item(id=key) if key else Item(text=text)
-        values = [
-            (field, _answered(value, asked, answer) if isinstance(value, Related) else value)
-            for field, value in command.values
-        ]
-        return replace(command, values=tuple(values))
+        return _with_related(command, question, asked, answer, chosen)
     if command.intent not in ("change", "delete") or command.entity is None:
         return command
+    key = chosen[-1][1] if chosen else ""
+    if fold(answer.strip(" .!")) in YES:
+        key = next(iter(_OPTION.findall(asked)[-1:]), key)
     columns = tuple(field.name for field in command.entity.name_fields())
-    return replace(command, target=Target(id=key) if key else Target(text=text, fields=columns))
+    return replace(command, target=Target(id=key) if key else Target(text=answer, fields=columns))
 
 
-def _answered(value: Related, asked: str, answer: Item) -> Related:
-    """Return related records with the answer in place of the one that was asked about."""
-    opening = ("“", "„", "«")
-    items = [
-        answer if item.text and any(f"{mark}{item.text}" in asked for mark in opening) else item
-        for item in value.items
+def _with_related(
+    command: Command, question: str, asked: str, answer: str, chosen: Sequence[tuple[str, str]]
+) -> Command:
+    """Return a command with the answer in place of the related records that were asked about."""
+    language, kept, open_to = command.language, {}, []
+    for field, value in command.values:
+        if not isinstance(value, Related):
+            continue
+        if question == "which_related":
+            items = [item for item in value.items if _named(field, item, language) not in asked]
+        else:
+            said = field.label(language) in asked
+            items = [item for item in value.items if not said or quoted(language, item.text) not in asked]
+        if len(items) < len(value.items):
+            kept[field.name] = items
+            open_to.append(field)
+    marks = {field.name: f"{field.label(language)}: " if len(open_to) > 1 else "" for field in open_to}
+    picked = {
+        name: [Item(id=key) for words, key in chosen if words.lstrip(", ").startswith(mark)]
+        for name, mark in marks.items()
+    }
+    for field in open_to:
+        if any(picked.values()):
+            kept[field.name] += picked[field.name]
+        elif not _leaves_out(answer):
+            texts = answer.split(",") if field.kind == "many" else [answer]
+            kept[field.name] += [Item(text=text.strip()) for text in texts if text.strip()]
+    values = [
+        (field, Related(items=tuple(kept[field.name])) if field.name in kept else value)
+        for field, value in command.values
+        if kept.get(field.name, True)
     ]
-    return Related(items=tuple(items))
+    return replace(command, values=tuple(values))
+
+
+def _named(field: Field, item: Item, language: Language) -> str:
+    return f"{field.label(language)} {quoted(language, item.text[:_SHOWN])}"
+
+
+def _leaves_out(answer: str) -> bool:
+    """Tell whether an answer says to go on without what was asked about."""
+    words = fold(answer.strip(" .!")).split()
+    return bool(words) and all(word in LEAVE for word in words)
 
 
 def _question(text: str) -> str:

@@ -102,6 +102,7 @@ LIMIT = Words("limit")
 
 YES = Words("yes true on y tak prawda да истина верно 1")
 NO = Words("no false off n not nie fałsz нет ложь неверно 0")
+LEAVE = Words("leave skip omit it them out pomiń pomijam to пропусти* это")
 
 TODAY = Words("today dziś dzisiaj сегодня")
 TOMORROW = Words("tomorrow jutro завтра")
