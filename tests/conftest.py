@@ -45,12 +45,18 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
         report.outcome = "failed"
         report.longrepr = f"{' and '.join(wanted)} required (COPILOT_TEST_REQUIRE), but: {reason}"
-    elif report.when == "call" and report.passed:
-        _passed.update(wanted)
     return report
 
 
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    # Where tests run in several processes, the one that counts hears of them only here.
+    if report.when == "call" and report.passed:
+        _passed.update(name for name in REQUIRED if name in report.keywords)
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workerinput"):
+        return
     missing = sorted(REQUIRED - _passed)
     if missing and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
