@@ -266,10 +266,6 @@ class OwnPage(View):
             response = self._refuse(request, ApiError(404, "not_found"))
         except PermissionDenied:
             response = self._refuse(request, ApiError(403, "not_allowed"))
-        except MultiPartParserError:
-            if not wants_json(request):
-                raise  # Django answers it with a 400 of its own
-            response = self._refuse(request, ApiError(400, "invalid"))
         except Exception as error:
             if not wants_json(request):
                 raise  # the project's own error page
@@ -299,16 +295,9 @@ class OwnPage(View):
         if error.status_code == 401:
             login = reverse("admin:login", current_app=self.site.name)
             return redirect_to_login(request.get_full_path(), login)
-        if error.status_code == 403:
-            raise PermissionDenied(error_text(str(error.code)))
-        if error.status_code == 404:
-            raise Http404(error_text(str(error.code)))
-        return TemplateResponse(
-            request,
-            "admin/500.html",
-            {**self.site.each_context(request), "title": error_text(str(error.code))},
-            status=error.status_code,
-        )
+        page = self.page(request, "refused.html", title=error_text(str(error.code)))
+        page.status_code = error.status_code
+        return page
 
     def http_method_not_allowed(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         """Answer with JSON where that is asked for."""

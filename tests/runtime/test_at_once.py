@@ -76,6 +76,29 @@ def test_of_several_messages_at_once_one_is_answered_and_the_others_are_told_to_
     assert not Turn.objects.filter(open_for__isnull=False).exists()
 
 
+@pytest.mark.parametrize("setting", ["RUNNING_TURNS", "TURNS_PER_MINUTE"])
+def test_limits_hold_though_several_conversations_are_begun_at_once(store: Any, settings: Any, setting: str):
+    """Hazard 137."""
+    settings.COPILOT = {"BACKEND": "scripted", setting: 2}
+    clients = [copilot_client(store.user("manager")) for _ in range(MANY)]
+    lost, all_lost = threading.Semaphore(MANY - 3), threading.Event()
+
+    def think(request: Any) -> Text:
+        assert all_lost.wait(30)  # the others are answered while these turns are open
+        return Text("One of two answers.")
+
+    def send(at: int) -> tuple[int, str]:
+        response = post(clients[at], {"message": f"Message {at}"})
+        if response.status_code != 200 and not lost.acquire(blocking=False):
+            all_lost.set()
+        return response.status_code, response.json().get("code", "")
+
+    with script(think, think):
+        given = at_once(MANY, send)
+    assert Counter(given) == {(200, ""): 2, (429, "throttled"): MANY - 2}
+    assert Conversation.objects.count() == Turn.objects.count() == 2
+
+
 def test_several_conversations_at_once_are_all_answered(store: Any):
     clients: list[Client] = [copilot_client(store.user(name)) for name in ("manager", "viewer", "support")]
 

@@ -167,6 +167,12 @@ class Vault(models.Model):
         return f"{self.title} PIN {self.pin}"
 
 
+class Diary(Titled):
+    """Holds text of any length."""
+
+    text = models.TextField()
+
+
 class Deed(models.Model):
     """Points to vaults in both ways, and prints one."""
 
