@@ -53,7 +53,7 @@ def error_text(code: str) -> str:
         "not_staff": _("Your account has no access to this administration site."),
         "not_allowed": _("Your account may not use the assistant. Ask an administrator for the right to."),
         "no_entities": _("There is nothing here that the assistant could show you or fill in for you."),
-        "not_found": _("There is no such conversation."),
+        "not_found": _("There is no such conversation or proposal."),
         "turn_running": _("The assistant is still answering in this conversation. Wait for it to finish."),
         "throttled": _("You sent many messages in a short time. Wait a moment and try again."),
         "history_unreadable": _("The earlier messages can't be read. Start a new conversation."),

@@ -8,6 +8,7 @@ import uuid
 from typing import Any
 
 import pytest
+from django.contrib.auth import get_user_model
 from django.test import Client
 from django.utils import timezone
 
@@ -259,3 +260,16 @@ def test_the_page_of_a_plan_whose_record_was_changed_offers_to_start_again_only(
     assert page.context["plan"]["again_url"]
     as_json = manager.get(url(plan), headers={"Accept": "application/json"}).json()
     assert as_json["state"] == "stale"
+
+
+def test_a_refusal_is_a_page_that_says_why_and_is_stored_nowhere(manager: Client) -> None:
+    missing = manager.get("/admin/django_copilot/plan/00000000-0000-4000-8000-000000000000/")
+    assert missing.status_code == 404
+    assert "There is no such conversation or proposal." in missing.content.decode()
+    outsider = Client()
+    outsider.force_login(get_user_model().objects.create_user("outsider", is_staff=True))
+    forbidden = outsider.get("/admin/django_copilot/conversation/", headers={"Accept-Language": "en"})
+    assert forbidden.status_code == 403
+    assert "may not use the assistant" in forbidden.content.decode()
+    for answer in (missing, forbidden):
+        assert "no-store" in answer["Cache-Control"]
