@@ -100,7 +100,12 @@ def context(
     browser: Browser, transactional_db: None, live_server: Any, watch: Watch
 ) -> Iterator[BrowserContext]:
     """Return a fresh browser profile whose relative addresses are the live server's."""
-    context = browser.new_context(base_url=live_server.url, locale="en-US", timezone_id="Europe/Warsaw")
+    context = browser.new_context(
+        base_url=live_server.url,
+        locale="en-US",
+        timezone_id="Europe/Warsaw",
+        viewport={"width": 1440, "height": 800},  # wide enough for the page beside the panel
+    )
     context.set_default_timeout(20_000)
     origin = urlsplit(live_server.url)[:2]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from django.contrib.sessions.models import Session
 from playwright.sync_api import expect
 
@@ -92,13 +93,139 @@ def test_when_the_model_fails_the_message_is_kept_and_can_be_sent_again(open_as,
     expect(panel.input).to_have_value("")
 
 
-def test_without_a_key_the_panel_says_that_there_is_no_assistant(open_as, panel, settings, watch, store):
-    watch.allow(FAILED)
-    settings.COPILOT = {**settings.COPILOT, "BACKEND": "openai", "OPENAI_API_KEY": ""}
+NO_MODEL = "The assistant is not available: no model is set up on this site."
+
+
+def test_without_a_key_the_panel_says_at_once_that_there_is_no_assistant(
+    open_as, panel, page, settings, store
+):
     open_as("support")
+    panel.ask("Show 1 order")
+    panel.input.fill("Half a sent")
+    settings.COPILOT = {**settings.COPILOT, "BACKEND": "openai", "OPENAI_API_KEY": ""}
+    page.reload()
+    expect(panel.answers).to_have_count(1)
+    expect(panel.status).to_have_text(NO_MODEL)
+    panel.box.get_by_role("button", name="New conversation").click()
+    expect(panel.box.locator(".copilot-greeting")).to_have_text(NO_MODEL)
+    expect(panel.status).to_have_text("")
+    expect(panel.input).to_be_disabled()
+    expect(panel.input).to_have_value("Half a sent")
+    expect(panel.box.get_by_role("button", name="Send")).to_be_disabled()
+    panel.box.get_by_role("button", name="Close").click()
+    panel.toggle.click()
+    expect(panel.box.get_by_role("log")).to_be_focused()
+
+
+def test_a_model_that_is_gone_since_is_no_reason_to_try_again(open_as, panel, settings, watch, store):
+    watch.allow(FAILED)
+    open_as("support")
+    panel.open()
+    settings.COPILOT = {**settings.COPILOT, "BACKEND": "openai", "OPENAI_API_KEY": ""}
     panel.say("Show the latest orders")
-    expect(panel.status).to_have_text("The assistant is not available: no model is set up on this site.")
+    expect(panel.status).to_have_text(NO_MODEL)
     expect(panel.input).to_have_value("Show the latest orders")
+    expect(panel.box.get_by_role("button", name="Retry")).to_have_count(0)
+
+
+def test_an_example_is_put_into_the_box_and_not_sent(open_as, panel, page, shot, store):
+    def answer(route):
+        examples = ["Show the latest orders", "Show customers", "Show products", "Show tags"]
+        route.fulfill(json={"conversations": [], "examples": examples})
+
+    page.route(re.compile(r"/conversation/$"), answer)
+    open_as("support")
+    buttons = panel.open().box.locator(".copilot-examples button")
+    expect(buttons).to_have_text(["Show the latest orders", "Show customers", "Show products"])
+    shot("examples")
+    buttons.nth(1).click()
+    expect(panel.input).to_have_value("Show customers")
+    expect(panel.input).to_be_focused()
+    expect(panel.asked).to_have_count(0)
+    panel.input.press("Enter")
+    expect(panel.answers).to_have_count(1)
+    expect(buttons.first).to_be_hidden()
+
+
+def test_what_was_looked_up_on_the_way_to_a_page_is_no_answer(open_as, panel, page, model, shot, store):
+    product = Product.objects.first()
+    model.will(
+        Call("query_product", {"filters": {"sku": "none-such"}}),
+        Call("query_product", {"filters": {"sku": product.sku}}),
+        Call("open_product_form", {"id": str(product.pk), "fields": {"title": "Walnut \u202etray"}}),
+    )
+    open_as("manager")
+    page.evaluate("document.addEventListener('copilot:go', (event) => event.preventDefault())")
+    answer = panel.ask("Rename it")
+    expect(answer.locator(".copilot-nothing")).to_have_count(0)
+    expect(answer.locator("table")).to_have_count(1)
+    expect(answer.locator("table")).to_be_hidden()
+    shot("looked-up")
+    answer.get_by_text("What was looked up").click()
+    expect(answer.locator("table")).to_be_visible()
+
+
+def test_a_character_that_turns_the_reading_round_is_shown_as_its_code(open_as, panel, model, store):
+    product = Product.objects.first()
+    Product.objects.filter(pk=product.pk).update(title="Tray \u202e0001")
+    model.will(Call("query_product", {"filters": {"id": str(product.pk)}}), "Pay \u2066this\u2069.")
+    open_as("manager")
+    answer = panel.ask("Show it")
+    expect(answer).to_contain_text("Pay ⟨U+2066⟩this⟨U+2069⟩.")
+    assert Rows(answer).column("Title") == ["Tray ⟨U+202E⟩0001"]
+
+
+PAGES = ("/admin/", "/admin/store/product/", "/admin/store/product/{pk}/change/")
+
+
+def test_an_open_panel_never_makes_the_page_too_narrow(open_as, panel, page, shot, store):
+    """Beside the panel is room for the page, or the panel lies over a page that stays as it was."""
+    pk = Product.objects.first().pk
+    open_as("manager")
+    width = "document.querySelector('#container').getBoundingClientRect().width"
+    for window in (1024, 1100, 1280, 1366, 1440, 1920):
+        page.set_viewport_size({"width": window, "height": 800})
+        for number, path in enumerate(PAGES):
+            page.goto(path.format(pk=pk))
+            panel.open()
+            taken = panel.box.bounding_box()["width"]
+            room = page.evaluate(width)
+            shot(f"open-{window}-{number}")
+            assert page.evaluate("document.documentElement.scrollWidth") <= window
+            if window < 1440:
+                assert (room, taken) == (window, 320)
+            else:
+                assert room == pytest.approx(window - taken, abs=1)
+                assert page.evaluate("document.querySelector('#main > .content').clientWidth") >= 900
+            panel.input.press("Escape")
+            assert page.evaluate(width) == window
+
+
+def test_a_panel_that_lies_over_the_page_stays_away_from_what_it_filled_in(open_as, panel, page, form, store):
+    product = Product.objects.first()
+    page.set_viewport_size({"width": 1280, "height": 800})
+    open_as("manager")
+    panel.go(f"Change the price of product {product.pk} to 3", f"/admin/store/product/{product.pk}/change/")
+    form.ready()
+    expect(panel.toggle).to_have_attribute("aria-expanded", "false")
+    page.goto("/admin/")
+    expect(panel.box).to_be_visible()
+    page.set_viewport_size({"width": 1440, "height": 800})
+    panel.go(f"Delete product {product.pk}", f"/admin/store/product/{product.pk}/delete/")
+    expect(panel.box).to_be_visible()
+
+
+def test_the_list_of_conversations_fits_a_phone(open_as, panel, page, speak, shot, store):
+    open_as("manager")
+    panel.ask("Show " + "unbroken" * 20)
+    page.set_viewport_size({"width": 360, "height": 640})
+    for language in ("en", "pl", "ru"):
+        speak(language)
+        page.goto("/admin/django_copilot/conversation/")
+        shot(f"narrow-conversations-{language}")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+        button = page.locator("#content-main form button").bounding_box()
+        assert button["x"] + button["width"] <= 345
 
 
 def test_an_empty_message_is_not_sent_and_one_too_long_is_kept(open_as, panel, watch, store):

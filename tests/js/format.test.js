@@ -6,6 +6,7 @@ import {
   formatDateTime,
   formatNumber,
   formatValue,
+  showUnseen,
 } from "../../django_copilot/static/django_copilot/format.js";
 
 // Languages separate with no-break spaces of two kinds; which one is not our business.
@@ -60,4 +61,33 @@ test("each type of column reads as a person expects", () => {
   assert.equal(cell({ a: [1] }, "json"), '{"a":[1]}');
   assert.equal(cell("<b>", "text"), "<b>");
   assert.equal(formatValue("x", undefined, place), "x");
+});
+
+test("what can't be seen, or turns the reading round, is shown as its code", () => {
+  assert.equal(showUnseen("pay \u202e0001\u202c now"), "pay \u27e8U+202E\u27e90001\u27e8U+202C\u27e9 now");
+  for (const code of [0x61c, 0x200b, 0x200c, 0x200d, 0x200e, 0x200f, 0x202a, 0x202b, 0x202d, 0x2060, 0x2066, 0x2067, 0x2068, 0x2069, 0xfeff]) {
+    const shown = `\u27e8U+${code.toString(16).toUpperCase().padStart(4, "0")}\u27e9`;
+    for (const before of ["", "a", "\u0436", "7"]) {
+      assert.equal(showUnseen(`${before}${String.fromCodePoint(code)}b`), `${before}${shown}b`);
+    }
+  }
+  assert.equal(showUnseen("Za\u017c\u00f3\u0142\u0107 \u2013 \u05e9\u05dc\u05d5\u05dd\n\u00a0x"), "Za\u017c\u00f3\u0142\u0107 \u2013 \u05e9\u05dc\u05d5\u05dd\n\u00a0x");
+});
+
+test("a joiner that a script or an emoji is written with stays", () => {
+  for (const word of ["\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", "\u0915\u094d\u200d\u0937", "\u{1f468}\u200d\u{1f469}"]) {
+    assert.equal(showUnseen(word), word);
+  }
+});
+
+test("no cell hides a character, and the marks of a language are its own", () => {
+  const mark = "\u27e8U+202E\u27e9";
+  for (const type of ["text", "number", "boolean", "date", "datetime", "time", "choice", "relation", undefined]) {
+    assert.ok(formatValue("1\u202e2", { type }).includes(`1${mark}2`), String(type));
+  }
+  assert.equal(formatValue({ id: "1", label: "a\u202e" }, { type: "relation" }), `a${mark}`);
+  assert.equal(formatValue([{ id: "1\u202e" }], { type: "relations" }), `#1${mark}`);
+  assert.equal(formatValue({ a: "\u202e" }, { type: "json" }), `{"a":"${mark}"}`);
+  assert.ok(!formatValue("-5", { type: "number" }, { lang: "he" }).includes("\u27e8"));
+  assert.ok(!formatValue("2026-03-01", { type: "date" }, { lang: "ar" }).includes("\u27e8"));
 });

@@ -24,17 +24,22 @@ export async function makePanel({ host, config, memory, baseline, onClose }) {
   let state = initial;
   const known = memory.read().conversation;
   let loading = Boolean(known); // an earlier conversation is on its way
+  let asked = Boolean(config.unavailable); // for sentences to begin with
+  let asking = false;
   let era = 0; // answers to questions of an earlier conversation are dropped
 
   const log = element("div", { class: "copilot-log", role: "log", "aria-label": gettext("Messages"), tabindex: "0" });
-  const greeting = element(
-    "div",
-    { class: "copilot-greeting" },
+  const { unavailable } = config; // a sentence, when nobody would answer
+  const examples = element("div", { class: "copilot-examples" });
+  const hints = [
     element("p", { text: gettext("What would you like to see or prepare?") }),
     element("p", {
       text: gettext("I can show records, fill in forms and open delete pages. Only you can save or delete."),
     }),
-  );
+    examples,
+  ];
+  const words = unavailable ? [element("p", { text: unavailable })] : hints;
+  const greeting = element("div", { class: "copilot-greeting" }, ...words);
   const list = element("div", { class: "copilot-conversations", hidden: true });
   const status = element("p", { class: "copilot-status", role: "status" });
   const repair = element("div", { class: "copilot-repair" });
@@ -45,6 +50,7 @@ export async function makePanel({ host, config, memory, baseline, onClose }) {
     autocomplete: "off",
     "aria-label": gettext("Message to the assistant"),
     placeholder: gettext("Write to the assistant"),
+    disabled: Boolean(unavailable),
   });
   const send = button(gettext("Send"), { icon: "send", on: () => submit(), class: "copilot-send" });
   const listButton = button(gettext("Conversations"), {
@@ -105,10 +111,11 @@ export async function makePanel({ host, config, memory, baseline, onClose }) {
   function draw() {
     const working = state.busy || state.waiting;
     const inList = state.view === "list";
-    log.setAttribute("aria-live", working ? "off" : "polite");
-    log.setAttribute("aria-busy", String(working || loading));
     greeting.hidden = state.messages.length > 0 || loading;
-    const options = { place, onAnswer: sendText, onGo: go, canAnswer: openQuestion(state) !== null };
+    if (!greeting.hidden && !asked) offer();
+    log.setAttribute("aria-live", working ? "off" : "polite");
+    log.setAttribute("aria-busy", String(working || loading || asking));
+    const options = { place, onAnswer: sendText, onGo: go, canAnswer: !unavailable && openQuestion(state) !== null };
     const grown = drawMessages(log, state.messages, options);
     log.hidden = inList;
     list.hidden = !inList;
@@ -119,8 +126,9 @@ export async function makePanel({ host, config, memory, baseline, onClose }) {
         conversationList(state, { place, onOpen: (one) => openConversation(one.conversationId), onRemove: remove }),
       );
     }
-    send.disabled = working;
-    const text = working ? gettext("The assistant is working…") : (state.problem?.detail ?? "");
+    send.disabled = working || Boolean(unavailable);
+    const quiet = unavailable && greeting.hidden ? unavailable : "";
+    const text = working ? gettext("The assistant is working…") : (state.problem?.detail ?? quiet);
     if (status.textContent !== text) status.textContent = text;
     status.classList.toggle("copilot-problem", !working && state.problem !== null);
     status.classList.toggle("copilot-working", working);
@@ -139,7 +147,7 @@ export async function makePanel({ host, config, memory, baseline, onClose }) {
     if (state.problem.code === "not_authenticated") {
       return [element("a", { href: location.href, text: gettext("Load the page again"), class: "copilot-button" })];
     }
-    if (!state.problem.text) return [];
+    if (!state.problem.text || state.problem.code === "model_not_configured") return [];
     return [button(gettext("Retry"), { on: () => retry(), class: "copilot-button" })];
   }
 
@@ -264,6 +272,21 @@ export async function makePanel({ host, config, memory, baseline, onClose }) {
     input.focus();
   }
 
+  async function offer() {
+    asked = asking = true;
+    const answer = await client.list();
+    asking = false;
+    const given = answer.ok && Array.isArray(answer.data.examples) ? answer.data.examples : [];
+    const take = (text) => {
+      setDraft(text);
+      input.focus();
+    };
+    examples.append(
+      ...given.slice(0, 3).map((text) => button(text, { on: () => take(text), class: "copilot-button" })),
+    );
+    draw();
+  }
+
   const opening = known ? openConversation(known, { quiet: true }) : null;
   draw();
 
@@ -271,7 +294,7 @@ export async function makePanel({ host, config, memory, baseline, onClose }) {
     show({ focus }) {
       panel.hidden = false;
       scrollToLast();
-      if (focus) input.focus();
+      if (focus) (unavailable ? log : input).focus();
     },
     hide() {
       panel.hidden = true;

@@ -7,6 +7,14 @@ const DATE = /^(\d{4})-(\d\d)-(\d\d)$/;
 const TIME = /^(\d\d):(\d\d)(?::(\d\d)(?:\.\d+)?)?$/;
 const MOMENT = /^\d{4}-\d\d-\d\dT\d\d:\d\d/;
 const OFFSET = /(Z|[+-]\d\d:?\d\d)$/;
+// The two joiners belong to the spelling of many scripts and of emoji; after anything else they only hide.
+const UNSEEN =
+  /[\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]|(?<![^\p{ASCII}\p{sc=Latin}\p{sc=Greek}\p{sc=Cyrillic}])[\u200c\u200d]/gu;
+
+/** Write invisible characters, and those that turn the direction of reading, as their codes. */
+export function showUnseen(text) {
+  return String(text).replace(UNSEEN, (one) => `\u27e8U+${one.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}\u27e9`);
+}
 
 function parts(lang, options) {
   try {
@@ -68,14 +76,14 @@ function formatTime(value, { lang = "en" } = {}) {
 }
 
 function formatRelation(value) {
-  if (value !== null && typeof value === "object") return value.label || `#${value.id}`;
-  return `#${value}`;
+  return showUnseen(value?.label || `#${value?.id ?? value}`);
 }
 
 /** Write one cell. Nothing there gives an empty text; a value that is null gives a dash. */
 export function formatValue(value, column, { lang = "en", zone = "UTC" } = {}) {
   if (value === undefined) return "";
   if (value === null) return "\u2013";
+  if (typeof value === "string") value = showUnseen(value); // before the language adds marks of its own
   switch (column?.type) {
     case "number":
       return formatNumber(value, { lang });
@@ -94,6 +102,6 @@ export function formatValue(value, column, { lang = "en", zone = "UTC" } = {}) {
     case "relations":
       return Array.isArray(value) ? value.map(formatRelation).join(", ") : formatRelation(value);
     default:
-      return typeof value === "object" ? JSON.stringify(value) : String(value);
+      return typeof value === "object" ? showUnseen(JSON.stringify(value)) : String(value);
   }
 }

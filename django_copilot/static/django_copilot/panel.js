@@ -8,7 +8,9 @@ import { cleanSearch } from "./address.js";
 import { formState } from "./forms.js";
 import { makeMemory } from "./memory.js";
 
+// As in the styles: the panel is the whole screen, lies over the page, or has room made for it.
 const NARROW = "(max-width: 640px)";
+const WIDE = "(min-width: 1440px)";
 
 /**
  * Take the assistant's parameters out of the address bar; give the address to load instead, or null.
@@ -34,6 +36,8 @@ function start(script) {
   let loading = null;
   let atLoad = null;
 
+  const proposes =
+    cleanSearch(location.search) !== location.search || document.getElementById("copilot-draft") !== null;
   const brought = whatItBrought();
   if (brought !== null) {
     location.replace(brought);
@@ -109,8 +113,9 @@ function start(script) {
     if (/\/logout\/?$/.test(event.target.getAttribute("action") ?? "")) memory.forget();
   });
 
-  // On a small screen the panel would cover the form it has just filled in.
-  if (memory.read().open && !matchMedia(NARROW).matches) open({ focus: false });
+  // Without room for both the panel would cover the form it has just filled in.
+  const fits = matchMedia(WIDE).matches || !(proposes || matchMedia(NARROW).matches);
+  if (memory.read().open && fits) open({ focus: false });
 }
 
 const script = document.querySelector("script[data-copilot]");

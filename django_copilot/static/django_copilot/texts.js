@@ -1,45 +1,11 @@
 /** The interface's texts: Django's JSON catalogue, with the English source as the fallback. */
 
-import { compilePlural } from "./plural.js";
-
-const english = (n) => (n === 1 ? 0 : 1);
-
-/** Build the look-ups for one catalogue, as Django's JSONCatalog view answers it. */
-export function makeCatalog(data) {
-  const catalog = data?.catalog ?? {};
-  let plural = english;
-  if (data?.plural) {
-    try {
-      plural = compilePlural(data.plural);
-    } catch {
-      plural = english; // a broken header must not take the panel away
-    }
-  }
-  const find = (text) => (Object.hasOwn(catalog, text) ? catalog[text] : undefined);
-  return {
-    gettext(text) {
-      const found = find(text);
-      const value = Array.isArray(found) ? found[0] : found;
-      return value || text;
-    },
-    ngettext(one, many, count) {
-      const found = find(one);
-      const value = Array.isArray(found) ? found[Number(plural(count))] : undefined;
-      return value || (english(count) === 0 ? one : many);
-    },
-  };
-}
-
-let current = makeCatalog(null);
+let catalog = {};
 
 /** Translate one text. */
 export function gettext(text) {
-  return current.gettext(text);
-}
-
-/** Translate a text that depends on a count. */
-export function ngettext(one, many, count) {
-  return current.ngettext(one, many, count);
+  const found = Object.hasOwn(catalog, text) ? catalog[text] : "";
+  return (Array.isArray(found) ? found[0] : found) || text;
 }
 
 /** Put values into the %(name)s places of a text; unknown names stay as they are. */
@@ -47,11 +13,11 @@ export function interpolate(text, values) {
   return text.replace(/%\((\w+)\)s/g, (whole, name) => (Object.hasOwn(values, name) ? String(values[name]) : whole));
 }
 
-/** Load the catalogue once; without it the texts stay English. */
+/** Load the catalogue once, as Django's JSONCatalog view answers it; without it the texts stay English. */
 export async function loadTexts(url, { fetch = globalThis.fetch } = {}) {
   try {
     const response = await fetch(url, { credentials: "same-origin", headers: { Accept: "application/json" } });
-    if (response.ok) current = makeCatalog(await response.json());
+    if (response.ok) catalog = (await response.json()).catalog ?? {};
   } catch {
     // The panel works without translations too.
   }

@@ -2,7 +2,7 @@
 
 import { safeAddress } from "./address.js";
 import { button, element } from "./dom.js";
-import { formatDateTime, formatValue } from "./format.js";
+import { formatDateTime, formatValue, showUnseen } from "./format.js";
 import { answerText } from "./state.js";
 import { gettext, interpolate } from "./texts.js";
 
@@ -20,7 +20,7 @@ function cellOf(row, column, at, place) {
   const short = address !== null && text.length <= SHORT; // an order's number stays in one line, a title need not
   const kind = classOf(column) ?? (short ? "copilot-tight" : null);
   if (address === null) return element("td", { text, class: kind });
-  return element("td", { class: kind }, element("a", { href: address, text: text || `#${row.id}` }));
+  return element("td", { class: kind }, element("a", { href: address, text: text || showUnseen(`#${row.id}`) }));
 }
 
 /** Draw the rows of one read as a table; the first cell links to the record. */
@@ -61,13 +61,13 @@ export function questionForm(question, onAnswer) {
   const choices = (question.options ?? []).map(optionOf);
   const kind = choices.length === 0 ? "text" : question.kind;
   const name = `copilot-question-${crypto.getRandomValues(new Uint32Array(1))[0]}`;
-  const field = element("fieldset", { class: "copilot-question" }, element("legend", { text: question.text }));
+  const field = element("fieldset", { class: "copilot-question" }, element("legend", { text: showUnseen(question.text) }));
   if (kind === "text") {
     field.append(element("input", { type: "text", name, "aria-label": question.text, autocomplete: "off" }));
   } else {
     const type = kind === "multiple" ? "checkbox" : "radio";
     for (const { value, label } of choices) {
-      field.append(element("label", {}, element("input", { type, name, value }), element("span", { text: label })));
+      field.append(element("label", {}, element("input", { type, name, value }), element("span", { text: showUnseen(label) })));
     }
   }
   field.append(element("button", { type: "submit", class: "copilot-button", text: gettext("Answer") }));
@@ -87,6 +87,16 @@ function droppedNote(dropped) {
   return element("p", { class: "copilot-note", text });
 }
 
+// What was looked up on the way to a page or a question is no answer of its own.
+function resultsOf(message, place) {
+  const proposes = Boolean(message.action || message.proposed);
+  const results = message.results ?? [];
+  const found = proposes || message.question ? results.filter(({ rows }) => rows?.length) : results;
+  const tables = found.map((result) => resultTable(result, place));
+  if (!proposes || tables.length === 0) return tables;
+  return [element("details", {}, element("summary", { text: gettext("What was looked up") }), ...tables)];
+}
+
 /** Draw one message. */
 export function messageNode(message, { place, onAnswer, onGo }) {
   const mine = message.role === "user";
@@ -102,12 +112,10 @@ export function messageNode(message, { place, onAnswer, onGo }) {
     return node;
   }
   const asked = message.question?.text;
-  if (message.text && message.text !== asked) node.append(element("p", { class: "copilot-text", text: message.text }));
-  // What was looked up for a form or a question on the way, and not found, is no answer of its own.
-  const onTheWay = Boolean(message.action || message.question);
-  for (const result of message.results ?? []) {
-    if (result.rows?.length || !onTheWay) node.append(resultTable(result, place));
+  if (message.text && message.text !== asked) {
+    node.append(element("p", { class: "copilot-text", text: showUnseen(message.text) }));
   }
+  node.append(...resultsOf(message, place));
   const dropped = droppedNote(message.dropped);
   if (dropped) node.append(dropped);
   if (message.action) {
@@ -153,7 +161,7 @@ export function conversationList(state, { place, onOpen, onRemove }) {
     return element("p", { class: "copilot-note", text: gettext("No conversations yet.") });
   }
   const rows = state.conversations.map((one) => {
-    const title = one.title || gettext("Untitled conversation");
+    const title = showUnseen(one.title || gettext("Untitled conversation"));
     const current = one.conversationId === state.conversationId ? "true" : null;
     const open = element(
       "button",
