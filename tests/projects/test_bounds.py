@@ -77,6 +77,31 @@ def test_a_broken_admin_takes_nothing_from_the_others(project: Project, broken: 
     assert [row["title"] for row in chat.rows] == ["found"]
 
 
+@pytest.mark.parametrize("broken", ["list is None", "persist is None", "list is a number"])
+def test_the_pages_of_a_broken_admin_stay_as_they_were(project: Project, broken: str) -> None:
+    """Guards hazard 130."""
+    project.site({depot.Box: broken_admins()[broken]})
+    boss, box = project.boss(), depot.Box.objects.create(title="x")
+    for page in (f"{box.pk}/delete/", f"{box.pk}/change/", 'add/?aiPrefill={"title":"a"}'):
+        assert boss.get(f"/admin/depot/box/{page}").status_code == 200, page
+
+
+def test_a_list_that_is_none_closes_reading_and_no_more(project: Project) -> None:
+    """Guards hazard 130."""
+    project.site({depot.Box: broken_admins()["list is None"]})
+    boss, box = project.boss(), depot.Box.objects.create(title="x")
+    assert say(boss, Call("query_box", {"fields": ["title"]})).told[0]["rows"] == [{"id": str(box.pk)}]
+    chat = say(boss, Call("confirm_delete_box", {"id": str(box.pk)}), ends=True)
+    assert chat.answer["action"]["prefill"] == {}
+
+
+def test_a_form_that_is_no_class_is_not_available(project: Project) -> None:
+    """Guards hazard 130."""
+    project.site({depot.Box: broken_admins()["form is no class"], depot.Vault: declared(read=["title"])})
+    boss = project.boss()
+    assert say(boss, Call("open_box_form", {"fields": {"title": "x"}})).error == "not_available"
+
+
 def test_code_that_fails_anywhere_costs_only_its_own_entity_and_is_logged(
     project: Project, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
