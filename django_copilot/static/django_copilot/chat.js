@@ -49,7 +49,7 @@ export async function makePanel({ host, config, memory, baseline, onClose }) {
     name: "copilot-message",
     autocomplete: "off",
     "aria-label": gettext("Message to the assistant"),
-    placeholder: gettext("Write to the assistant"),
+    placeholder: unavailable ? null : gettext("Write to the assistant"),
     disabled: Boolean(unavailable),
   });
   const send = button(gettext("Send"), { icon: "send", on: () => submit(), class: "copilot-send" });
