@@ -26,6 +26,11 @@ ROOT = Path(__file__).parent.parent
 IDS = sorted(set(re.findall(r"copilot\.[EW]\d{3}", Path(module.__file__).read_text())))
 
 
+def named(value: Any) -> str:
+    """Return a test's name for a value: the same in every process."""
+    return re.sub(r" at 0x[0-9a-f]+", "", str(value))
+
+
 @pytest.fixture
 def site() -> Iterator[AdminSite]:
     """A site of its own, with the related models registered; forgotten at the end."""
@@ -116,7 +121,7 @@ def test_the_example_store_has_nothing_to_complain_of():
             "copilot.W016",
         ),
     ],
-    ids=str,
+    ids=named,
 )
 def test_a_bad_declaration_is_named(site, model, body, expected):
     messages = found(site, model, **body)
@@ -315,7 +320,7 @@ def test_a_check_warns_that_a_field_goes_to_the_provider(site):
         ({"SCOPE": {"capture": print}}, "copilot.E006"),
         ({"SCOPE": object()}, "copilot.E006"),
     ],
-    ids=str,
+    ids=named,
 )
 def test_a_wrong_setting_is_an_error(copilot, expected):
     with override_settings(COPILOT=copilot):
@@ -331,7 +336,7 @@ def test_a_wrong_setting_is_an_error(copilot, expected):
         {"OPENAI_API_KEY": None},
         {"SCOPE": {"capture": dict, "enter": print}},
     ],
-    ids=str,
+    ids=named,
 )
 def test_a_right_setting_is_not(copilot):
     with override_settings(COPILOT=copilot):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from itertools import islice
 from typing import Any
 
 from django.db import transaction
@@ -26,6 +27,7 @@ logger = logging.getLogger("django_copilot")
 
 LISTED = 100
 SHOWN_MESSAGES = 200
+EXAMPLES_FROM = 12  # entities looked at for the sentences to begin with
 READ_AGAIN = 20  # different reads of a conversation whose tables are made again
 
 
@@ -58,10 +60,26 @@ class ListView(OwnPage):
                             "url": each["url"],
                         }
                         for each in listed
-                    ]
+                    ],
+                    "examples": self.examples(request),
                 }
             )
         return self.page(request, "conversation_list.html", title=_("Conversations"), conversations=listed)
+
+    def examples(self, request: HttpRequest) -> list[str]:
+        """Return sentences that this person can begin with, about what she can see most of."""
+        try:
+            with enter_scope(self.scope, request.user.pk, just_loaded=request.user) as scoped:
+                usable = islice(Access(self.site, scoped).usable(), EXAMPLES_FROM)
+                seen = [(len(each.readable()), each) for each in usable if each.can_view]
+        except ScopeUnavailable:
+            return []
+        seen.sort(key=lambda pair: -pair[0])
+        return [
+            _("Show the latest %(names)s") % {"names": str(each.model._meta.verbose_name_plural)}
+            for readable, each in seen[:3]
+            if readable
+        ]
 
     def url(self, page: str, conversation: Conversation) -> str:
         """Return the address of a conversation."""
@@ -169,6 +187,7 @@ class _Again:
             "created_at": message.created_at,
             "results": results,
             **({"older": True} if older else {}),
+            **({"proposed": True} if proposes else {}),
             **({"question": message.question} if message.question and not withheld else {}),
         }
 

@@ -9,6 +9,7 @@ import pytest
 from django.contrib.auth.models import Group, Permission
 from django.test import Client
 
+from django_copilot.backends.offline import OfflineBackend
 from django_copilot.models import Conversation, Message, Plan, PlanState, Turn
 from django_copilot.testing import Call, Text, ask, assert_not_sent, script
 from example_project.store.models import Customer, Order, Product
@@ -115,7 +116,7 @@ def test_own_conversations_are_listed_latest_first_and_nobody_elses(login, store
 
 def test_the_list_is_empty_and_says_so(login):
     client = login("viewer")
-    assert client.get(CONVERSATIONS, headers=JSON).json() == {"conversations": []}
+    assert client.get(CONVERSATIONS, headers=JSON).json()["conversations"] == []
     assert "You have no conversations yet" in client.get(CONVERSATIONS).content.decode()
 
 
@@ -398,3 +399,19 @@ def test_an_exception_behind_a_page_is_json_for_those_who_asked_for_json(login, 
     assert "words that must not leave" in caplog.text
     with pytest.raises(RuntimeError):  # a page is the project's to answer, with its own error page
         client.get(CONVERSATIONS)
+
+
+@pytest.mark.parametrize("language", ["en", "pl", "ru"])
+def test_the_sentences_to_begin_with_are_about_what_she_can_see_and_are_understood(login, language):
+    client = login("viewer")
+    accept = {"Accept": "application/json", "Accept-Language": language}
+    examples = client.get("/admin/django_copilot/conversation/", headers=accept).json()["examples"]
+    assert len(examples) == 3
+    with script(*[lambda request: OfflineBackend().complete(request)] * 2) as model:
+        client.post(
+            "/admin/django_copilot/conversation/chat/",
+            {"message": examples[0]},
+            content_type="application/json",
+            headers={"Accept-Language": language},
+        )
+    assert model.requests[1].messages[-2].calls[0].name == "query_product"
