@@ -136,3 +136,11 @@ def say(client: Client, *steps: Step, message: str = "Do it", site: str = "admin
     with script(*steps, *last) as model:
         answer = ask(client, message, site=site, status=status, **extra)
     return Chat(answer, model)
+
+
+def shown(client: Client, conversation: str) -> list[dict[str, Any]]:
+    """Return the messages of a conversation as they are shown again."""
+    messages = client.get(
+        f"/admin/django_copilot/conversation/{conversation}/", headers={"Accept": "application/json"}
+    ).json()
+    return list(messages["messages"])
