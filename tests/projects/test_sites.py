@@ -116,7 +116,7 @@ def test_a_conversation_of_one_site_is_not_there_on_the_other(project: Project) 
     assert client.post(f"/backoffice/django_copilot/conversation/{ident}/delete/").status_code == 404
     assert client.get(f"/admin/django_copilot/conversation/{ident}/", headers=as_json).status_code == 200
     listed = client.get("/backoffice/django_copilot/conversation/", headers=as_json).json()
-    assert listed == {"conversations": []}
+    assert listed["conversations"] == []
 
 
 def test_who_is_staff_of_one_site_only_is_refused_on_the_other(project: Project) -> None:
