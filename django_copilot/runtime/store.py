@@ -88,12 +88,29 @@ def open_turn(user: Any, scope: Scope, conversation: Conversation | None, messag
                 user_id=user.pk,
                 deadline=timezone.now() + datetime.timedelta(seconds=seconds),
             )
-            Message.objects.create(conversation=conversation, turn=turn, role=Message.Role.USER, text=message)
+            if given is None or not _take_over(given, turn, message):
+                Message.objects.create(
+                    conversation=conversation, turn=turn, role=Message.Role.USER, text=message
+                )
     except IntegrityError as error:
         if given is not None and not Conversation.objects.filter(pk=given.pk).exists():
             raise ConversationNotFound from error
         raise TurnRunning from error
     return turn
+
+
+def _take_over(conversation: Conversation, turn: Turn, message: str) -> bool:
+    """Give the last message to a new turn when it is sent again because its own turn failed."""
+    last = conversation.messages.order_by("-id").select_related("turn").first()
+    if (
+        last is None
+        or (last.role, last.text) != (Message.Role.USER, message)
+        or last.turn.state != TurnState.FAILED
+    ):
+        return False
+    last.turn = turn
+    last.save(update_fields=["turn"])
+    return True
 
 
 def _line_up(user: Any) -> None:

@@ -412,3 +412,18 @@ def test_the_person_is_told_to_the_provider_as_a_keyed_hash_only(login, llmock: 
     with override_settings(SECRET_KEY="another"), script(Text("Hello.")) as model:
         ask(login("manager"), "Hello")
     assert model.request.person not in people
+
+
+def test_a_message_that_is_sent_again_after_a_failure_stands_once(login):
+    client = login("manager")
+    with script(Fail("model_unavailable")):
+        ident = failed(client, "model_unavailable")
+    with script(Fail("model_timeout"), Text("Here I am.")) as model:
+        post(client, {"message": "Hello", "conversationId": ident})
+        ask(client, "Hello", conversationId=ident)
+        assert [each.text for each in model.request.messages] == ["Hello"]
+    stored = Message.objects.filter(conversation=ident).values_list("role", "text")
+    assert list(stored) == [("user", "Hello"), ("assistant", "Here I am.")]
+    with script(Text("Again.")):
+        ask(client, "Hello", conversationId=ident)
+    assert Message.objects.filter(conversation=ident).count() == 4
