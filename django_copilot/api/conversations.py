@@ -188,6 +188,7 @@ class _Again:
             "results": results,
             **({"older": True} if older else {}),
             **({"proposed": True} if proposes else {}),
+            **({"on_the_way": True} if self.pages and (proposes or message.question) else {}),
             **({"question": message.question} if message.question and not withheld else {}),
         }
 

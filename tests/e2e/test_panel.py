@@ -393,3 +393,13 @@ def test_a_narrow_screen_is_usable(open_as, panel, page, form, shot, model, stor
     shot("narrow-form")
     form.swap("city")
     expect(page.locator("#id_city")).to_have_value(customer.city)
+
+
+def test_what_was_looked_up_for_a_question_is_folded_away(open_as, panel, model, page):
+    model.will(Call("query_category", {"limit": 2}), Call("ask_user", {"text": "Which one?"}))
+    open_as("manager")
+    panel.open()
+    panel.say("Which category?")
+    expect(panel.box.locator(".copilot-question")).to_contain_text("Which one?")
+    expect(panel.box.locator("details")).to_have_count(1)
+    expect(panel.box.locator("details table")).to_be_hidden()

@@ -89,11 +89,11 @@ function droppedNote(dropped) {
 
 // What was looked up on the way to a page or a question is no answer of its own.
 function resultsOf(message, place) {
-  const proposes = Boolean(message.action || message.proposed);
+  const onTheWay = Boolean(message.action || message.proposed || message.question);
   const results = message.results ?? [];
-  const found = proposes || message.question ? results.filter(({ rows }) => rows?.length) : results;
+  const found = onTheWay ? results.filter(({ rows }) => rows?.length) : results;
   const tables = found.map((result) => resultTable(result, place));
-  if (!proposes || tables.length === 0) return tables;
+  if (!onTheWay || tables.length === 0) return tables;
   return [element("details", {}, element("summary", { text: gettext("What was looked up") }), ...tables)];
 }
 
