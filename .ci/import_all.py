@@ -32,7 +32,9 @@ django.setup()
 
 import django_copilot  # noqa: E402
 
+OPTIONAL = {"django_copilot.contrib.spectacular"}  # needs the extra "openapi"
 names = [m.name for m in pkgutil.walk_packages(django_copilot.__path__, "django_copilot.")]
+names = [name for name in names if name not in OPTIONAL]
 for name in names:
     importlib.import_module(name)
 call_command("migrate", verbosity=0)
