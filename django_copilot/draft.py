@@ -74,7 +74,7 @@ class Draft:
         self.saved: Any = None
         self._form_names: tuple[str, ...] = ()
         self._old: dict[str, Any] = {}
-        self._attached = False  # whether any form got the values
+        self._form: Any = None  # the form that got the values, the last one if several were made
 
     # -- opening -----------------------------------------------------------------------------------
 
@@ -263,7 +263,7 @@ class Draft:
     def attach(self, form: Any) -> None:
         """Put the values into an unbound form, and the plan's id beside each of them."""
         names = [name for name in self.typed if name in form.fields and not form.fields[name].disabled]
-        self._attached = True
+        self._form = form
         for name in names:
             field = form.fields[name]
             # A field with a callable default would carry the proposal in its hidden initial value, and
@@ -281,7 +281,7 @@ class Draft:
 
     def marks(self, form: Any) -> dict[str, Any] | None:
         """Return what the page's script needs to mark the proposed fields, or None when it needs nothing."""
-        if self.typed and not self._attached:
+        if self.typed and self._form is None:
             self.notices.append(_("This form can't be filled in by the assistant. Nothing was filled in."))
         marks = page_marks(
             form,
@@ -339,8 +339,9 @@ class Draft:
     def log_message(self, message: Any) -> Any:
         """Return the log entry's message with the plan named in it, in the shape that the admin translates.
 
-        "Changed City for copilot plan “…”." on a change form, "Added product for copilot plan “…”." on an add
-        form; the database holds English, as for the admin's own entries.
+        "Changed City for copilot plan “…”." on a change form, "Added product for copilot plan “…”. Changed Title
+        and Price." on an add form, where the admin alone names no fields; the database holds English, as for the
+        admin's own entries.
         """
         if self.plan is None:
             return message
@@ -353,11 +354,20 @@ class Draft:
                 with translation.override(None):
                     name = f"{self.model_admin.opts.verbose_name} for copilot plan"
                 if "added" in part:
-                    named: dict[str, Any] = {"added": {"name": name, "object": ident}}
+                    named: list[dict[str, Any]] = [{"added": {"name": name, "object": ident}}]
+                    if labels := self._changed_labels():
+                        named.append({"changed": {"fields": labels}})
                 else:
-                    named = {"changed": {**own, "name": "copilot plan", "object": ident}}
-                return [*message[:number], named, *message[number + 1 :]]
+                    named = [{"changed": {**own, "name": "copilot plan", "object": ident}}]
+                return [*message[:number], *named, *message[number + 1 :]]
         return [*message, {"added": {"name": "nothing for copilot plan", "object": ident}}]
+
+    def _changed_labels(self) -> list[str]:
+        """Return the labels of the fields in which the saved form differs from an empty one."""
+        if self._form is None:
+            return []
+        with translation.override(None):
+            return [str(self._form.fields[name].label or name) for name in self._form.changed_data]
 
 
 def _render_with_plan(render: Any, plan_id: str, *args: Any, **kwargs: Any) -> SafeString:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 from decimal import Decimal
 
 import pytest
@@ -89,6 +90,17 @@ def test_the_form_opens_filled_in_and_is_saved_with_what_the_person_changed(
     assert (plan.state, plan.result_pk) == (PlanState.EXECUTED, str(product.pk))
     entry = LogEntry.objects.get(object_id=str(product.pk))
     assert str(plan.pk) in entry.change_message
+    (changed,) = [each["changed"] for each in json.loads(entry.change_message) if "changed" in each]
+    # Title, price, category, tags, date-time, status and attributes, in the form's order.
+    assert changed["fields"] == [
+        "Title",
+        "Status",
+        "Price",
+        "Category",
+        "Tags",
+        "Available from",
+        "Attributes",
+    ]
     assert str(plan.pk) in product.history.get().history_change_reason
 
     expect(page.locator("#id_title")).to_have_value("")

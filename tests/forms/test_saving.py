@@ -66,7 +66,8 @@ def test_the_log_and_the_history_of_a_new_record_name_the_plan(client: Client, b
     assert_saved(page.save())
     made = Parcel.objects.get()
     with translation.override("en"):
-        assert last_log().get_change_message() == f"Added parcel for copilot plan “{plan}”."
+        shown = last_log().get_change_message()
+    assert shown == f"Added parcel for copilot plan “{plan}”. Changed Title."
     assert made.history.get().history_change_reason == f"copilot plan {plan}"
     assert made.history.get().history_user == boss
     stored = Plan.objects.get(pk=plan)

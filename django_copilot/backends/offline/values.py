@@ -204,7 +204,7 @@ def plain_decimal(text: str, *, language: Language, places: int | None = None) -
         digits = digits.replace(mark, "" if grouped and (usual or digits.count(mark) > 1) else ".")
     try:
         return format(Decimal(digits), "f")
-    except InvalidOperation:  # pragma: no cover - the pattern leaves nothing that is no number
+    except InvalidOperation:  # the pattern leaves nothing that is no number
         return None
 
 
