@@ -183,7 +183,7 @@ class Draft:
             access.check_person()
             entity = access.of_model(self.model_admin.model)
             if entity is None:
-                raise CallError("not_found", "This is no entity that the person can use.")
+                raise CallError("This is no entity that the person can use.", code="not_found")
             obj = entity.record(self.object_pk) if self.object_pk else None
             with entity.at("change" if obj is not None else "add", obj):
                 filled = fill_from_store(entity, obj, values, without=without)

@@ -28,15 +28,45 @@ class ScopeUnavailable(CopilotError):
 class CallError(CopilotError):
     """A tool call that the model can mend. ``code`` and the text go back to the model."""
 
-    def __init__(self, code: str, message: str, **details: object) -> None:
+    def __init__(self, message: str, *, code: str = "invalid_value", **details: object) -> None:
         super().__init__(message)
         self.code = code
-        self.message = message
+        self.message = str(message)
         self.details = details
 
 
 class Refused(CallError):
-    """A call that this person may not make, or that names nothing she may see."""
+    """A call that this person may not make, that names nothing she may see, or that a tool's rules forbid.
+
+    Write tools raise it with a text for the model and the person: ``Refused("This order has shipped.")``.
+    """
+
+    def __init__(self, message: str, *, code: str = "refused", **details: object) -> None:
+        super().__init__(message, code=code, **details)
+
+
+class CallFailed(CopilotError):
+    """An outside system answered that it did not do what was asked, and will not: nothing happened there.
+
+    Raised by the ``call`` or ``look_up`` step of an external tool. Any other exception there means that
+    nobody knows, and the plan becomes uncertain. The text is for people.
+    """
+
+
+class NoGrant(CopilotError):
+    """A tool's effect was asked for without a grant, or with one that is not of this plan: a defect."""
+
+
+class Denied(CopilotError):
+    """A decision on a plan that is not carried out. ``code`` is one of the plan endpoints' codes.
+
+    ``status`` is the HTTP status of the answer, ``plan`` the plan to show with it, the fresh one when it is
+    stale.
+    """
+
+    def __init__(self, code: str, *, status: int = 409, plan: object = None) -> None:
+        super().__init__(code)
+        self.code, self.status, self.plan = code, status, plan
 
 
 class BackendError(CopilotError):

@@ -100,7 +100,7 @@ def _target(access: Access, name: str) -> tuple[str, EntityAccess]:
         for kind, tool in tool_names(entity.name).items():
             if tool == name and entity.is_usable:
                 return kind, entity
-    raise Refused("unknown_tool", "There is no such tool. Use only the tools that were given.")
+    raise Refused("There is no such tool. Use only the tools that were given.", code="unknown_tool")
 
 
 def _arguments(kind: str, call: ToolCall) -> dict[str, Any]:
@@ -113,15 +113,15 @@ def _arguments(kind: str, call: ToolCall) -> dict[str, Any]:
     unknown = [name for name in args if name not in expected]
     if unknown:
         raise CallError(
-            "unknown_argument",
             f"This tool takes only: {', '.join(expected)}.",
+            code="unknown_argument",
             arguments=[n[:60] for n in unknown[:5]],
         )
     missing = [name for name, (_, required) in expected.items() if required and args.get(name) in (None, "")]
     if missing:
         raise CallError(
-            "clarification_required",
             "Required values are missing. Ask the person for them; do not guess.",
+            code="clarification_required",
             missing=missing,
         )
     checked: dict[str, Any] = {}
@@ -130,24 +130,24 @@ def _arguments(kind: str, call: ToolCall) -> dict[str, Any]:
         if value is None and not required:
             continue
         if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is int):
-            raise CallError("invalid_argument", f"{name}: wrong type.", argument=name)
+            raise CallError(f"{name}: wrong type.", code="invalid_argument", argument=name)
         checked[name] = value
     for name in ("fields", "options"):
         value = checked.get(name)
         if isinstance(value, list) and not all(isinstance(each, str) for each in value):
-            raise CallError("invalid_argument", f"{name}: expected a list of texts.", argument=name)
+            raise CallError(f"{name}: expected a list of texts.", code="invalid_argument", argument=name)
     if checked.get("kind", "text") not in ("text", "single", "multiple"):
-        raise CallError("invalid_argument", "kind: expected text, single or multiple.", argument="kind")
+        raise CallError("kind: expected text, single or multiple.", code="invalid_argument", argument="kind")
     return checked
 
 
 def parse_arguments(raw: str) -> dict[str, Any]:
     """Return the JSON object that a model wrote as arguments. Raises CallError for anything else."""
     problem = CallError(
-        "invalid_arguments", "The arguments must be one JSON object that fits the tool's schema."
+        "The arguments must be one JSON object that fits the tool's schema.", code="invalid_arguments"
     )
     if len(raw) > MAX_ARGUMENT_CHARS:
-        raise CallError("invalid_arguments", "The arguments are too long.")
+        raise CallError("The arguments are too long.", code="invalid_arguments")
     try:
         args = json.loads(raw or "{}", object_pairs_hook=_no_duplicates)
     except (ValueError, RecursionError):

@@ -57,7 +57,7 @@ def key_text(model: type[models.Model], pk: Any) -> str:
 def parse_key(model: type[models.Model], given: Any) -> Any:
     """Return the key that a model's JSON value names. Raises CallError for anything not canonical."""
     field = key_field(model)
-    wrong = CallError("invalid_id", "An id is the record's own id as text, exactly as a query gave it.")
+    wrong = CallError("An id is the record's own id as text, exactly as a query gave it.", code="invalid_id")
     if isinstance(given, bool) or not isinstance(given, str | int):
         raise wrong
     if isinstance(given, int):
@@ -128,4 +128,4 @@ def dereference(request: ScopedRequest, model: type[models.Model], given: Any) -
         ).first()
         if found is not None and _token(request, model, found.object_pk) == given:
             return parse_key(model, found.object_pk)
-    raise CallError("invalid_id", "An id is the record's own id as text, exactly as a query gave it.")
+    raise CallError("An id is the record's own id as text, exactly as a query gave it.", code="invalid_id")

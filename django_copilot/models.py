@@ -1,7 +1,8 @@
-"""What the copilot stores: conversations, messages, turns, plans and references.
+"""What the copilot stores: conversations, messages, turns, plans, references, the audit and the switch.
 
-Rows here belong to one person on one admin site in one scope; every read filters on all three (see
-``Owned``). None of these models may ever be declared as an entity.
+Rows of ``Owned`` belong to one person on one admin site in one scope; every read filters on all three. The
+audit has no foreign keys to people or conversations, so that nothing cascades into it. None of these models
+may ever be declared as an entity.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ class Conversation(Owned):
             ("use_copilot", "Can use the copilot"),
             ("approve_plan", "Can approve plans of other people"),
             ("view_audit", "Can read the audit"),
+            ("view_metrics", "Can see the figures of the copilot"),
+            ("use_switch", "Can turn the copilot on and off"),
         )
         indexes = (models.Index(fields=["user", "site", "-updated_at"], name="copilot_conversation_own"),)
 
@@ -52,9 +55,10 @@ class Conversation(Owned):
 
 
 class TurnState(models.TextChoices):
-    """Where a turn is. Everything but running is an end."""
+    """Where a turn is. Done and failed are ends; a waiting turn goes on when a person has decided."""
 
     RUNNING = "running", _("running")
+    WAITING = "waiting", _("waiting for a decision")
     DONE = "done", _("done")
     FAILED = "failed", _("failed")
 
@@ -64,7 +68,7 @@ class Turn(models.Model):
 
     ``open_for`` is the conversation while the turn is open and null afterwards; that it is unique is what
     keeps a conversation at one open turn on every database. A turn outlives its conversation, so that limits
-    can't be reset by deleting.
+    can't be reset by deleting. A waiting turn is not open: it holds in ``stored`` all that it needs to go on.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -82,6 +86,7 @@ class Turn(models.Model):
     finished_at = models.DateTimeField(null=True)
     rounds = models.PositiveSmallIntegerField(default=0)
     sent: models.JSONField[Any, Any] = models.JSONField(default=dict)  # what left for the model, as counts
+    stored: models.JSONField[Any, Any] = models.JSONField(null=True)  # of a waiting turn
 
     class Meta:
         verbose_name = _("turn")
@@ -128,24 +133,41 @@ class PlanKind(models.TextChoices):
 
     FORM = "form", _("form")
     DELETE = "delete", _("delete page")
+    TOOL = "tool", _("write tool")
 
 
 class PlanState(models.TextChoices):
-    """Where a plan is. Expiry is computed from the clock, never stored by a job."""
+    """Where a plan is; ``plans.states`` holds the table of what may follow what."""
 
     PROPOSED = "proposed", _("proposed")
-    EXECUTED = "executed", _("executed")
+    AWAITING_APPROVAL = "awaiting_approval", _("awaiting approval")
+    EXECUTING = "executing", _("being carried out")
+    EXECUTED = "executed", _("carried out")
+    FAILED = "failed", _("failed")
+    UNCERTAIN = "uncertain", _("uncertain")
     REJECTED = "rejected", _("rejected")
+    EXPIRED = "expired", _("expired")
+    STALE = "stale", _("out of date")
+    UNDONE = "undone", _("undone")
 
 
 class Plan(Owned):
     """Something the assistant proposed and only a person can carry out.
 
-    ``values`` are canonical JSON values by field name; ``base`` is what the record held when the plan was
-    made. Neither is ever sent to a model or put into an address.
+    Of kinds form and delete, ``values`` are canonical JSON values by field name and ``base`` is what the
+    record held when the plan was made. Of kind tool, ``document`` is what is confirmed, ``digest`` its hash.
+    None of them is ever sent to a model or put into an address. A plan outlives the account of its owner:
+    an operation may still be uncertain then.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    user: models.ForeignKey[Any, Any] = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="+",
+        verbose_name=_("person"),
+    )
     kind = models.CharField(_("kind"), max_length=10, choices=PlanKind.choices)
     conversation = models.ForeignKey(Conversation, on_delete=models.SET_NULL, null=True, related_name="plans")
     turn = models.ForeignKey(Turn, on_delete=models.SET_NULL, null=True, related_name="plans")
@@ -154,16 +176,57 @@ class Plan(Owned):
     values: models.JSONField[Any, Any] = models.JSONField(default=dict)
     base: models.JSONField[Any, Any] = models.JSONField(default=dict)
     state = models.CharField(_("state"), max_length=20, choices=PlanState.choices, default=PlanState.PROPOSED)
-    expires_at = models.DateTimeField(_("expires"))  # can be opened until then
+    expires_at = models.DateTimeField(_("expires"))  # can be opened, or confirmed, until then
     submit_by = models.DateTimeField(_("to be saved by"))  # an opened form can be saved until then
     decided_at = models.DateTimeField(_("decided"), null=True)
     result_pk = models.TextField(_("saved record"), blank=True)
+
+    # -- of kind tool --
+    tool = models.CharField(_("tool"), max_length=64, blank=True)
+    version = models.CharField(max_length=64, blank=True)  # hash of what the tool was declared as
+    category = models.CharField(_("category"), max_length=12, blank=True)
+    arguments: models.JSONField[Any, Any] = models.JSONField(default=dict)  # the model's, cleaned
+    arguments_key = models.CharField(
+        max_length=64, blank=True
+    )  # hash of tool and arguments, to know a repeat
+    document: models.JSONField[Any, Any] = models.JSONField(default=dict)
+    digest = models.CharField(max_length=64, blank=True)
+    amount = models.DecimalField(max_digits=24, decimal_places=4, null=True)  # what approval rules add up
+    needs_approval = models.BooleanField(_("needs a second person"), default=False)
+    approve_by = models.DateTimeField(_("to be approved by"), null=True)
+    key = models.UUIDField(null=True, unique=True)  # idempotency key of the operation
+    payload = models.TextField(blank=True)  # what is sent to another system, byte for byte
+    lease_until = models.DateTimeField(null=True)  # after this an executing plan reads as uncertain
+    attempts = models.PositiveSmallIntegerField(default=0)
+    called_at = models.DateTimeField(null=True)  # when the payload was first sent
+    asked_at = models.DateTimeField(null=True)  # the person's first message of this operation
+    ended_at = models.DateTimeField(null=True)
+    proposed_by = models.CharField(
+        max_length=64, blank=True
+    )  # key of the real person, behind an impersonation
+    confirmed_by = models.CharField(max_length=64, blank=True)  # keys of people, who may be gone by now
+    confirmed_at = models.DateTimeField(_("confirmed"), null=True)
+    approved_by = models.CharField(max_length=64, blank=True)
+    approved_at = models.DateTimeField(_("approved"), null=True)
+    decided_by = models.CharField(max_length=64, blank=True)  # who rejected or settled it
+    code = models.CharField(max_length=40, blank=True)  # why it did not go on
+    reason = models.TextField(_("reason"), blank=True)  # in a person's words
+    result: models.JSONField[Any, Any] = models.JSONField(null=True)
+    undo_of = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, related_name="undo_plans")
+    open_undo_of = models.OneToOneField(
+        "self", on_delete=models.SET_NULL, null=True, editable=False, related_name="open_undo"
+    )
+    made_from = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, related_name="made_again")
 
     class Meta:
         verbose_name = _("plan")
         verbose_name_plural = _("plans")
         default_permissions = ()
-        indexes = (models.Index(fields=["user", "state", "model"], name="copilot_plan_own"),)
+        indexes = (
+            models.Index(fields=["user", "state", "model"], name="copilot_plan_own"),
+            models.Index(fields=["site", "state", "tool"], name="copilot_plan_waiting"),
+            models.Index(fields=["tool", "created_at"], name="copilot_plan_window"),
+        )
 
     def __str__(self) -> str:
         return f"plan {self.id}"
@@ -184,3 +247,81 @@ class Reference(models.Model):
 
     def __str__(self) -> str:
         return self.token
+
+
+class AuditEntry(models.Model):
+    """One entry of a site's chain. Appended by ``audit`` alone, never changed; it knows people by their keys.
+
+    ``commitments`` are salted hashes of the values that lie beside in ``AuditValue``, by name; ``digest``
+    covers everything else in the row and ``previous``, the digest before.
+    """
+
+    site = models.CharField(_("admin site"), max_length=100)
+    number = models.PositiveBigIntegerField(_("number"))
+    at = models.DateTimeField(_("time"))
+    event = models.CharField(_("event"), max_length=40)
+    code = models.CharField(_("reason code"), max_length=40, blank=True)
+    actor = models.CharField(_("person"), max_length=64, blank=True)  # primary key as text
+    real_actor = models.CharField(_("real person"), max_length=64, blank=True)
+    scope_key = models.CharField(max_length=64, blank=True)
+    conversation = models.CharField(max_length=36, blank=True)
+    turn = models.CharField(max_length=36, blank=True)
+    plan = models.CharField(_("plan"), max_length=36, blank=True, db_index=True)
+    tool = models.CharField(_("tool"), max_length=64, blank=True)
+    about: models.JSONField[Any, Any] = models.JSONField(default=dict)  # versions, counts, names: no values
+    commitments: models.JSONField[Any, Any] = models.JSONField(default=dict)
+    key_version = models.CharField(max_length=20, blank=True)
+    previous = models.CharField(max_length=64, blank=True)
+    digest = models.CharField(max_length=64)
+
+    class Meta:
+        verbose_name = _("audit entry")
+        verbose_name_plural = _("audit")
+        default_permissions = ()
+        constraints = (models.UniqueConstraint(fields=["site", "number"], name="copilot_audit_number"),)
+        indexes = (models.Index(fields=["site", "actor"], name="copilot_audit_actor"),)
+
+    def __str__(self) -> str:
+        return f"{self.site} {self.number}"
+
+
+class AuditValue(models.Model):
+    """A value that an audit entry commits to. Erasing it takes value and salt, and leaves the row."""
+
+    entry = models.ForeignKey(AuditEntry, on_delete=models.PROTECT, related_name="values")
+    name = models.CharField(max_length=100)
+    value: models.JSONField[Any, Any] = models.JSONField(null=True)
+    salt = models.CharField(max_length=64, blank=True)
+    person = models.CharField(max_length=64, blank=True, db_index=True)  # whose words it is, by key
+    model = models.CharField(max_length=200, blank=True)  # the record it belongs to, "app_label.modelname"
+    object_pk = models.CharField(max_length=200, blank=True)
+    field = models.CharField(max_length=100, blank=True)
+    erased_at = models.DateTimeField(null=True)
+
+    class Meta:
+        verbose_name = _("audit value")
+        verbose_name_plural = _("audit values")
+        default_permissions = ()
+        constraints = (models.UniqueConstraint(fields=["entry", "name"], name="copilot_audit_value"),)
+        indexes = (models.Index(fields=["model", "object_pk"], name="copilot_audit_record"),)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Switch(models.Model):
+    """Whether the assistant is turned off on a site. No row means that it is on."""
+
+    site = models.CharField(_("admin site"), max_length=100, primary_key=True)
+    is_off = models.BooleanField(_("turned off"), default=False)
+    changed_at = models.DateTimeField(_("changed"), auto_now=True)
+    changed_by = models.CharField(max_length=64, blank=True)
+    reason = models.CharField(_("reason"), max_length=200, blank=True)
+
+    class Meta:
+        verbose_name = _("switch")
+        verbose_name_plural = _("switches")
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return self.site

@@ -45,7 +45,7 @@ def open_form(entity: EntityAccess, obj: Any) -> forms.ModelForm[Any]:
         entity.model_admin, "form", None, lambda: cls(instance=obj) if obj is not None else cls()
     )
     if form is None:
-        raise Refused("not_available", "That form can't be opened by the assistant.")
+        raise Refused("That form can't be opened by the assistant.", code="not_available")
     return form
 
 
@@ -61,9 +61,9 @@ def fill_from_tool(entity: EntityAccess, obj: Any, given: Mapping[str, Any]) -> 
     dropped = tuple(name for name in given if name not in usable)
     if not usable and (given or not fillable):
         raise Refused(
-            "not_fillable",
             f"This person can't fill in {', '.join(dropped) or 'anything'} here. "
             f"Fields: {', '.join(fillable) or 'none'}.",
+            code="not_fillable",
         )
     typed = {name: _typed(entity, form, name, given[name], from_model=True) for name in usable}
     return Filled(
@@ -146,12 +146,12 @@ def _related(
         else:
             keys = [[parse_key(model, raw)] for raw in given]
     except CallError as error:
-        raise CallError(error.code, f"{name}: {error.message}", field=name) from None
+        raise CallError(f"{name}: {error.message}", code=error.code, field=name) from None
     pks = list(dict.fromkeys(key for each in keys for key in each))
     seen = rows.visible(set(pks))
     offered = set(form_field.queryset.filter(models.Q(("pk__in", pks))).values_list("pk", flat=True))  # type: ignore[union-attr]
     if not all(keys) or any(pk not in seen or pk not in offered for pk in pks):
-        raise Refused("invalid_value", f"{name}: no such record can be chosen here.", field=name)
+        raise Refused(f"{name}: no such record can be chosen here.", code="invalid_value", field=name)
     return [seen[pk] for pk in pks]
 
 

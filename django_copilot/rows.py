@@ -157,7 +157,7 @@ def run_query(entity: EntityAccess, query: Query) -> Rows:
     """Run a query as this person may. Raises CallError for names and values she or the model must mend."""
     with entity.at("changelist"):
         if not entity.can_view:
-            raise Refused("not_allowed", "This person may not see records of this kind.")
+            raise Refused("This person may not see records of this kind.", code="not_allowed")
         readable = entity.readable()
         fields = _check_names(entity, query.fields, readable) if query.fields else readable
         condition, filtered = _conditions(entity, query.filters, readable)
@@ -188,7 +188,7 @@ def unknown_field(name: str, allowed: Sequence[str]) -> CallError:
     """Return the error for a name that can't be used, which names only what can."""
     shown = name[:60] if name.isprintable() else "?"
     return CallError(
-        "unknown_field", f"There is no field {shown!r} here. Fields: {', '.join(allowed) or 'none'}."
+        f"There is no field {shown!r} here. Fields: {', '.join(allowed) or 'none'}.", code="unknown_field"
     )
 
 
@@ -206,7 +206,7 @@ def _conditions(
         field = model_field(entity.model, name)
         if isinstance(field, models.JSONField | models.FileField):
             raise CallError(
-                "not_filterable", f"{name}: this field can be read but not filtered on.", field=name
+                f"{name}: this field can be read but not filtered on.", code="not_filterable", field=name
             )
         names.append(name)
         if given is None:
@@ -228,7 +228,7 @@ def _related_keys(access: Access, field: Any, name: str, given: Any) -> list[Any
             return [dereference(access.request, model, given)]
         return [parse_key(model, given)]
     except CallError as error:
-        raise CallError(error.code, f"{name}: {error.message}", field=name) from None
+        raise CallError(f"{name}: {error.message}", code=error.code, field=name) from None
 
 
 def _scan(

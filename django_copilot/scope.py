@@ -242,7 +242,7 @@ def at_page(request: HttpRequest, model_admin: ModelAdmin[Any], page: str, pk: s
     try:
         url = page_url(model_admin, page, pk)
     except NoReverseMatch:
-        raise Refused("not_available", f"This administration site has no such page: {page}.") from None
+        raise Refused(f"This administration site has no such page: {page}.", code="not_available") from None
     _go_to(request, url)
     try:
         yield

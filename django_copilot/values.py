@@ -55,7 +55,7 @@ FILLABLE = (
 
 def wrong_value(name: str, why: str) -> CallError:
     """Return the error for a value that the field would not take."""
-    return CallError("invalid_value", f"{name}: {why}", field=name)
+    return CallError(f"{name}: {why}", code="invalid_value", field=name)
 
 
 def clean_text(text: str) -> str:

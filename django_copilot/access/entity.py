@@ -86,7 +86,7 @@ class EntityAccess(FieldAccess):
         """Return the record of an id from the model. Raises CallError: the same for every hidden reason."""
         for key in self.keys(given):
             return self._record(key)
-        raise Refused("not_found", NOT_FOUND)
+        raise Refused(NOT_FOUND, code="not_found")
 
     def record(self, text: str) -> Any:
         """Return the record of a key's canonical text, as addresses and plans hold it. Raises CallError."""
@@ -98,7 +98,7 @@ class EntityAccess(FieldAccess):
             for obj in found.values():
                 if self.may_view(obj):
                     return obj
-        raise Refused("not_found", NOT_FOUND)
+        raise Refused(NOT_FOUND, code="not_found")
 
     def page_url(self, page: str, obj: Any = None) -> str:
         """Return the path of an admin page of this entity ("add", "change", "delete", "changelist")."""

@@ -264,7 +264,7 @@ class FieldAccess(RowAccess):
 
         made = ask_hook(ma, "get_form", None, ask)
         if made is None:
-            raise Refused("not_available", "That form can't be opened by the assistant.")
+            raise Refused("That form can't be opened by the assistant.", code="not_available")
         if obj is None:
             self._form_cache[change] = made
         return made

@@ -59,7 +59,7 @@ class Access:
         """Raise Refused unless the person may use the copilot on this site now."""
         code = may_use(self.site, self.request.user, self.request)
         if code:
-            raise Refused(code, "This person may not use the assistant here any more.")
+            raise Refused("This person may not use the assistant here any more.", code=code)
 
     @cached_property
     def _declared(self) -> Mapping[str, Entity]:

@@ -67,7 +67,7 @@ class RowAccess:
             self.model_admin, "get_queryset", None, lambda: self.model_admin.get_queryset(self.request)
         )
         if qs is None or qs.query.is_sliced:
-            raise Refused("not_found", NOT_FOUND)
+            raise Refused(NOT_FOUND, code="not_found")
         none: Any = False
         related = ask_hook(
             self.model_admin,

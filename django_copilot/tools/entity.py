@@ -30,7 +30,7 @@ def query(entity: EntityAccess, args: Mapping[str, Any]) -> ReadDone:
     asked = args.get("limit", DEFAULT_LIMIT)
     if asked < 1:
         raise CallError(
-            "invalid_value", f"limit: expected a whole number from 1 to {MAX_LIMIT}.", field="limit"
+            f"limit: expected a whole number from 1 to {MAX_LIMIT}.", code="invalid_value", field="limit"
         )
     checked = Query(
         entity=entity.entity.label,
@@ -59,11 +59,11 @@ def open_entity_form(entity: EntityAccess, args: Mapping[str, Any]) -> Proposed:
         obj = entity.find(args["id"])
         with entity.at("change", obj):
             if not entity.may_change(obj):
-                raise Refused("not_allowed", "This person may not change that record.")
+                raise Refused("This person may not change that record.", code="not_allowed")
             return _propose_form(entity, obj, given)
     with entity.at("add"):
         if not entity.can_add:
-            raise Refused("not_allowed", "This person may not add records of this kind.")
+            raise Refused("This person may not add records of this kind.", code="not_allowed")
         return _propose_form(entity, None, given)
 
 
@@ -109,7 +109,7 @@ def confirm_delete(entity: EntityAccess, args: Mapping[str, Any]) -> Proposed:
     obj = entity.find(args["id"])
     with entity.at("delete", obj):
         if not entity.may_delete(obj):
-            raise Refused("not_allowed", "This person may not delete that record.")
+            raise Refused("This person may not delete that record.", code="not_allowed")
         record_id = entity.ids([obj])[obj.pk]
         reply = _(
             "This is the delete page of %(name)s %(id)s. Nothing is deleted until you confirm it there."
@@ -166,10 +166,10 @@ def ask_user(args: Mapping[str, Any]) -> Asked:
     text, kind = args["text"].strip(), args.get("kind", "text")
     options = tuple(dict.fromkeys(each.strip()[:200] for each in args.get("options", ()) if each.strip()))
     if not text:
-        raise CallError("invalid_value", "text: a question is needed.", field="text")
+        raise CallError("text: a question is needed.", code="invalid_value", field="text")
     if kind != "text" and not 1 < len(options) <= 20:
         raise CallError(
-            "invalid_value", "options: two to twenty different answers are needed.", field="options"
+            "options: two to twenty different answers are needed.", code="invalid_value", field="options"
         )
     return Asked(text=text[:2_000], kind=kind, options=options if kind != "text" else ())
 

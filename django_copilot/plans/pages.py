@@ -16,10 +16,10 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from .conf import get_settings
-from .models import Conversation, Plan, PlanKind, PlanState, Turn
-from .scope import Scope
-from .tools.base import Proposed
+from ..conf import get_settings
+from ..models import Conversation, Plan, PlanKind, PlanState, Turn
+from ..scope import Scope
+from ..tools.base import Proposed
 
 
 def propose(
@@ -47,7 +47,7 @@ def renew(plan: Plan, *, scope: Scope, base: dict[str, Any]) -> Plan | None:
     """
     if not reject(plan):
         newer = Plan.objects.filter(
-            user_id=plan.user_id,
+            user=plan.user,
             turn=plan.turn,
             kind=plan.kind,
             model=plan.model,
