@@ -48,8 +48,17 @@ class Settings:
     HISTORY_MESSAGES: int = 20  # earlier messages sent to the model
     HISTORY_CHARS: int = 24_000  # of those together
 
-    PLAN_SECONDS: int = 600  # how long a proposed form or delete page can be opened
+    PLAN_SECONDS: int = 600  # how long a proposed form can be opened, or a plan of a write tool confirmed
     FORM_SECONDS: int = 86_400  # how long an opened form can be saved
+    APPROVE_SECONDS: int = 86_400  # how long a confirmed plan waits for a second person
+    LEASE_SECONDS: int = 120  # how long a call to another system may take before it reads as uncertain
+    MAX_WRITE_TOOLS: int = 6  # write tools sent with a request; others are found by name
+
+    IS_SERVICE_ACCOUNT: Any = None  # function of a user, or its dotted path; unset: membership in the group
+    SERVICE_ACCOUNTS_GROUP: str = "service accounts"  # whose members decide nothing
+    REAL_ACTOR: Any = None  # function of a request, or its dotted path: who acts as somebody else, or None
+
+    AUDIT_KEYS: Mapping[str, str] = field(default_factory=dict, repr=False)  # version → key; the last signs
 
 
 _ENVIRONMENT = ("OPENAI_API_KEY", "OPENAI_MODEL", "OPENAI_BASE_URL")
