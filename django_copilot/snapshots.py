@@ -75,6 +75,11 @@ def snapshot(model_admin: Any, request: Any, obj: Any, names: Iterable[str]) -> 
     return {"fields": fields, "rows": rows, "unprotected": unprotected}
 
 
+def record_version(obj: Any) -> str:
+    """Return a digest of everything that a record's own columns hold."""
+    return _digest([[field.name, str(field.value_to_string(obj))] for field in obj._meta.concrete_fields])
+
+
 def _inline_rows(
     inline: InlineModelAdmin[Any, Any], request: Any, obj: Any
 ) -> tuple[str, dict[str, str]] | None:

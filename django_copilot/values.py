@@ -85,6 +85,25 @@ def has_invisible(value: Any) -> bool:
     return isinstance(value, list) and any(has_invisible(each) for each in value)
 
 
+_BLANKS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")  # letters and marks that show nothing
+
+
+def _hides(char: str) -> bool:
+    return (
+        unicodedata.category(char) in ("Cf", "Cc", "Zl", "Zp", "Co", "Cn")
+        or char in _BLANKS
+        or "\ufe00" <= char <= "\ufe0f"
+        or "\U000e0100" <= char <= "\U000e01ef"
+    ) and char not in "\n\t"
+
+
+def made_visible(text: str) -> str:
+    """Return text with each character that hides, reorders or shows nothing written as its code: ⟨U+202E⟩."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(f"⟨U+{ord(char):04X}⟩" if _hides(char) else char for char in text)
+
+
 def has_choices(field: Any) -> bool:
     """Tell whether a model field has a closed list of raw values."""
     return bool(getattr(field, "flatchoices", None))

@@ -166,6 +166,10 @@ class FieldAccess(RowAccess):
             self._shown_cache[key] = shown
         return shown
 
+    def shows(self, obj: Any = None) -> frozenset[str]:
+        """Return the fields that this person's own admin shows of a record that she may view."""
+        return self._shown(obj)
+
     def _unmasked(self, obj: Any, on_form: set[str], readonly: tuple[Any, ...]) -> set[str] | None:
         """Return which names on the form this person's own form shows, or None when a hook fails."""
         # Who may only view is shown the fields as text, by a form without a single editable one.

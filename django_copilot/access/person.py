@@ -106,6 +106,19 @@ class Access:
         """Return the usable entity of exactly this model class."""
         return self._usable(self._by_model.get(model))
 
+    def registered(self, model: Any) -> EntityAccess | None:
+        """Return any model registered on the site, declared or not, or None where the person may not use it.
+
+        For write tools, whose developers name the model. What is not declared has no readable field.
+        """
+        entity = self._by_model.get(model)
+        if entity is None:
+            model_admin = admin_of(self.site, model)
+            if model_admin is None or model._meta.app_label == "django_copilot":
+                return None
+            entity = Entity(f"~{model._meta.label_lower}", model_admin)
+        return self._usable(entity)
+
     def _usable(self, entity: Entity | None) -> EntityAccess | None:
         access = self.of(entity) if entity is not None else None
         return access if access is not None and access.is_usable else None

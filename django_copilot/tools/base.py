@@ -57,10 +57,27 @@ class Asked:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Told:
+    """A project's read-only tool answered. ``told`` are the fields that went into it, by entity's label."""
+
+    tool: str
+    content: dict[str, Any]
+    told: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """What a write tool would do, looked at and not done. ``draft`` holds it; only ``plans`` opens it."""
+
+    tool: str
+    draft: Any  # plans.document.PlanDraft
+
+
+@dataclass(frozen=True, kw_only=True)
 class Failed:
     """A call that was not run. ``content`` tells the model why."""
 
     content: dict[str, Any]
 
 
-Outcome = ReadDone | Found | Proposed | Asked | Failed
+Outcome = ReadDone | Found | Told | Proposed | Planned | Asked | Failed

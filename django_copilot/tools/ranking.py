@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 
 from django.utils.translation import get_language
@@ -65,6 +65,18 @@ def _scores(entities: tuple[Entity, ...], words: Sequence[str]) -> dict[Entity, 
         for entity, agreement in best.items():
             scores[entity] += agreement * count
     return defaultdict(float, {entity: round(score, 6) for entity, score in scores.items()})  # equal is equal
+
+
+def agreement(names: Mapping[str, str], message: str) -> dict[str, float]:
+    """Return how well each text agrees with a message, by the texts' keys."""
+    words = Counter(_fold(message)[:200])
+    return {
+        key: sum(
+            count * max((_alike(word, each) for each in _fold(text)), default=0.0)
+            for word, count in words.items()
+        )
+        for key, text in names.items()
+    }
 
 
 def choose(
