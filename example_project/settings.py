@@ -4,7 +4,8 @@ They know a public secret key and accounts with a public password, so they answe
 localhost. ``settings_production`` is what a store on the internet would start from.
 
 Read from the environment: ``DATABASE_URL``, ``COPILOT_BACKEND``, ``COPILOT_OPENAI_API_KEY``,
-``COPILOT_TURNS_PER_MINUTE``.
+``COPILOT_TURNS_PER_MINUTE``, ``STORE_AUDIT_KEY``, ``STORE_GATEWAY_URL``, ``STORE_GATEWAY_TOKEN``,
+``STORE_GATEWAY_SECONDS``, ``STORE_GATEWAY_STATE``.
 """
 
 import os
@@ -126,4 +127,25 @@ def _backend() -> str:
 COPILOT = {
     "BACKEND": _backend(),  # key, model and base URL are read from COPILOT_OPENAI_* by the app itself
     "TURNS_PER_MINUTE": _whole_number("COPILOT_TURNS_PER_MINUTE", 60),
+    "SERVICE_ACCOUNTS_GROUP": "service accounts",  # the demo makes it, with the account bot in it
+    "AUDIT_KEYS": {
+        "1": os.environ.get("STORE_AUDIT_KEY") or "only-for-the-demo-audit-key-known-to-everybody"
+    },
 }
+
+# The store's payment gateway. Without an address nothing can be refunded; "manage.py demo" starts one.
+STORE_GATEWAY_URL = os.environ.get("STORE_GATEWAY_URL", "")
+STORE_GATEWAY_TOKEN = os.environ.get("STORE_GATEWAY_TOKEN") or "only-for-the-demo-gateway-token"
+STORE_GATEWAY_SECONDS = _whole_number("STORE_GATEWAY_SECONDS", 5)  # how long an answer is waited for
+
+
+def _gateway_state() -> str:
+    database = DATABASES["default"]
+    path = Path(str(database["NAME"]))
+    if database["ENGINE"].endswith(".sqlite3") and path.suffix:
+        return str(path.with_name(f"{path.stem}-gateway.sqlite3"))
+    return str(BASE_DIR / "demo-gateway.sqlite3")
+
+
+# Where the demo's gateway keeps its own books, a SQLite file.
+STORE_GATEWAY_STATE = os.environ.get("STORE_GATEWAY_STATE") or _gateway_state()

@@ -1,7 +1,9 @@
 """Settings for a store on the internet: HTTPS only, nothing secret in the code, nothing guessed.
 
 Required in the environment: ``DJANGO_SECRET_KEY`` (50 characters or more), ``DJANGO_ALLOWED_HOSTS``
-(comma-separated) and ``DATABASE_URL``. A missing one stops the start and is named.
+(comma-separated), ``DATABASE_URL`` and ``STORE_AUDIT_KEY`` (what the audit is signed with, kept apart from
+the database); ``STORE_GATEWAY_TOKEN`` too where ``STORE_GATEWAY_URL`` is set. A missing one stops the start
+and is named.
 """
 
 import os
@@ -21,6 +23,9 @@ def _required(name: str) -> str:
 _required("DATABASE_URL")
 SECRET_KEY = _required("DJANGO_SECRET_KEY")
 ALLOWED_HOSTS = [host.strip() for host in _required("DJANGO_ALLOWED_HOSTS").split(",") if host.strip()]
+
+COPILOT = {**COPILOT, "AUDIT_KEYS": {"1": _required("STORE_AUDIT_KEY")}}  # noqa: F405
+STORE_GATEWAY_TOKEN = _required("STORE_GATEWAY_TOKEN") if STORE_GATEWAY_URL else ""  # noqa: F405
 
 DEBUG = False
 STORE_DEMO = False

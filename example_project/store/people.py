@@ -41,7 +41,12 @@ _SUPPORT_PERMISSIONS = (
 )
 
 GROUPS: dict[str, tuple[str, ...]] = {
-    MANAGERS: (_EVERYTHING, "django_copilot.use_copilot", "django_copilot.approve_plan"),
+    MANAGERS: (
+        _EVERYTHING,
+        "django_copilot.use_copilot",
+        "django_copilot.approve_plan",
+        "django_copilot.view_metrics",
+    ),
     SUPPORT: _SUPPORT_PERMISSIONS,
     VIEWERS: (
         "store.view_product",

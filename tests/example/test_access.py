@@ -81,7 +81,7 @@ def test_each_account_sees_its_models(log_in: LogIn, username: str, shown: set[s
 @pytest.mark.parametrize(
     ("username", "permissions"),
     [
-        ("manager", {"use_copilot", "approve_plan"}),
+        ("manager", {"use_copilot", "approve_plan", "view_metrics"}),
         ("support", {"use_copilot"}),
         ("viewer", {"use_copilot"}),
         ("auditor", {"view_audit"}),

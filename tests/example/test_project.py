@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from django.apps import apps
+from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
@@ -22,6 +23,7 @@ PRODUCTION = {
     "DJANGO_SECRET_KEY": "0123456789-abcdefghijklmnopqrstuvwxyz-ABCDEFGHIJKLMNOPQRSTUVWXYZ",
     "DJANGO_ALLOWED_HOSTS": "store.example, www.store.example",
     "DATABASE_URL": "sqlite:///:memory:",
+    "STORE_AUDIT_KEY": "0123456789-abcdefghijklmnopqrstuvwxyz",
 }
 
 
@@ -172,11 +174,58 @@ def test_production_settings_pass_the_deployment_checks() -> None:
     assert "WARNING" not in done.stderr
 
 
-@pytest.mark.parametrize("name", ["DJANGO_SECRET_KEY", "DJANGO_ALLOWED_HOSTS", "DATABASE_URL"])
+@pytest.mark.parametrize(
+    "name", ["DJANGO_SECRET_KEY", "DJANGO_ALLOWED_HOSTS", "DATABASE_URL", "STORE_AUDIT_KEY"]
+)
 def test_production_settings_guess_nothing(name: str) -> None:
     done = run("-m|django|check", **{key: value for key, value in PRODUCTION.items() if key != name})
     assert done.returncode == 1
     assert f"Set {name} in the environment." in done.stderr
+
+
+def test_production_settings_take_the_audit_key_of_the_environment_alone() -> None:
+    shown_keys = shown("settings.COPILOT['AUDIT_KEYS']", **PRODUCTION)
+    assert shown_keys == str({"1": PRODUCTION["STORE_AUDIT_KEY"]})
+
+
+def test_production_settings_know_no_public_token_of_a_gateway() -> None:
+    address = {"STORE_GATEWAY_URL": "https://payments.example"}
+    done = run("-m|django|check", **PRODUCTION, **address)
+    assert done.returncode == 1
+    assert "Set STORE_GATEWAY_TOKEN in the environment." in done.stderr
+    assert shown("settings.STORE_GATEWAY_TOKEN", **PRODUCTION, **address, STORE_GATEWAY_TOKEN="t") == "t"
+    assert shown("settings.STORE_GATEWAY_TOKEN", **PRODUCTION) == ""
+
+
+@pytest.mark.parametrize(
+    ("environment", "state"),
+    [
+        ({}, str(ROOT / "demo-gateway.sqlite3")),
+        ({"DATABASE_URL": "sqlite:////tmp/x/shop.sqlite3"}, "/tmp/x/shop-gateway.sqlite3"),
+        ({"DATABASE_URL": "postgres://postgres@127.0.0.1:1/shop"}, str(ROOT / "demo-gateway.sqlite3")),
+        ({"STORE_GATEWAY_STATE": "/tmp/books.sqlite3"}, "/tmp/books.sqlite3"),
+    ],
+)
+def test_the_gateways_books_lie_beside_the_database(environment: dict[str, str], state: str) -> None:
+    demo = {"DJANGO_SETTINGS_MODULE": "example_project.settings"}
+    assert shown("settings.STORE_GATEWAY_STATE", **demo, **environment) == state
+
+
+@pytest.mark.django_db
+def test_the_service_accounts_are_those_that_the_settings_name(people: None) -> None:
+    from django.conf import settings
+
+    from example_project.store.people import SERVICE_ACCOUNTS
+
+    assert settings.COPILOT["SERVICE_ACCOUNTS_GROUP"] == SERVICE_ACCOUNTS
+    members = get_user_model().objects.filter(groups__name=SERVICE_ACCOUNTS)
+    assert [each.username for each in members] == ["bot"]
+
+
+def test_production_settings_run_no_gateway() -> None:
+    done = run("-m|django|gateway", **PRODUCTION)
+    assert done.returncode == 1
+    assert "The gateway is for the demo." in done.stderr
 
 
 def test_production_settings_make_no_demo() -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import socket
 from argparse import ArgumentParser
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -11,6 +14,8 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
 from example_project.store.data import ORDERS, PRODUCTS, Made, create_data
+from example_project.store.gateway_process import misbehave_line, open_ledger, running_gateway
+from example_project.store.models import Payment
 from example_project.store.people import ACCOUNTS, PASSWORD, create_people
 
 HOST = "127.0.0.1"
@@ -41,12 +46,18 @@ class Command(BaseCommand):
 
         call_command("migrate", interactive=False, verbosity=0)
         accounts = create_people()
+        if not Payment.objects.exists() and Path(settings.STORE_GATEWAY_STATE).exists():
+            open_ledger().clear()  # of an earlier store, whose payments had the same references
         made = create_data(products=products, orders=orders, show=verbosity > 0)
-        if verbosity > 0:
-            self._tell(made, accounts=accounts, port=port)
-        if not setup_only:
-            self.stdout.flush()
-            call_command("runserver", f"{HOST}:{port}", use_reloader=False, skip_checks=True)
+        with contextlib.ExitStack() as stack:
+            if not setup_only and not settings.STORE_GATEWAY_URL:
+                settings.STORE_GATEWAY_URL = stack.enter_context(running_gateway())
+                os.environ["STORE_GATEWAY_URL"] = settings.STORE_GATEWAY_URL
+            if verbosity > 0:
+                self._tell(made, accounts=accounts, port=port)
+            if not setup_only:
+                self.stdout.flush()
+                call_command("runserver", f"{HOST}:{port}", use_reloader=False, skip_checks=True)
 
     def _tell(self, made: Made, *, accounts: int, port: int) -> None:
         if accounts or made.products or made.customers or made.orders:
@@ -59,6 +70,11 @@ class Command(BaseCommand):
         backend = settings.COPILOT["BACKEND"]
         self.stdout.write(f"\nAddress:   http://{HOST}:{port}/admin/")
         self.stdout.write(f"Assistant: the {backend} backend")
+        if settings.STORE_GATEWAY_URL:
+            self.stdout.write(
+                f"Payments:  the gateway at {settings.STORE_GATEWAY_URL}; to let it time out once:"
+            )
+            self.stdout.write(f"           {misbehave_line(settings.STORE_GATEWAY_URL)}")
         self.stdout.write(f"Password:  {PASSWORD} (for every account)\n\n")
         for account in ACCOUNTS:
             self.stdout.write(f"  {account.username:<10} {account.what}")
