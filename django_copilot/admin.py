@@ -85,9 +85,22 @@ class PlanAdmin(OwnAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         """Return the addresses below ``<admin>/django_copilot/plan/``."""
+        actions = {
+            "again": "plans.AgainView",
+            "confirm": "decisions.ConfirmView",
+            "reject": "decisions.RejectView",
+            "approve": "decisions.ApproveView",
+            "undo": "decisions.UndoView",
+            "look_up": "decisions.LookUpView",
+            "settle": "decisions.SettleView",
+        }
         return [
+            path("", self._view("decisions.InboxView"), name="django_copilot_plan_changelist"),
             path("<str:ident>/", self._view("plans.PlanView"), name="django_copilot_plan_detail"),
-            path("<str:ident>/again/", self._view("plans.AgainView"), name="django_copilot_plan_again"),
+            *(
+                path(f"<str:ident>/{name}/", self._view(view), name=f"django_copilot_plan_{name}")
+                for name, view in actions.items()
+            ),
         ]
 
 

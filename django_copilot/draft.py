@@ -33,6 +33,7 @@ from .models import Plan, PlanKind, PlanState
 from .prefill import Filled, field_label, fill_from_store
 from .scope import Scope, capture_scope, enter_scope, page_url
 from .snapshots import conflict_text, differences, lock_record, snapshot
+from .switch import is_off
 from .values import is_clean
 
 logger = logging.getLogger("django_copilot")
@@ -95,6 +96,9 @@ class Draft:
             logger.error("A proposal could not be opened: %s", error)
             scope = None
         draft = cls(model_admin, request, scope, object_pk)
+        if not posted and is_off(model_admin.admin_site.name):  # a form that is open already can be saved
+            draft.notices.append(_("The assistant is turned off on this site. Nothing was filled in."))
+            return draft
         if plan_id:
             draft._read_plan(plan_id, posted)
         else:

@@ -25,6 +25,7 @@ from .identity import key_text
 from .models import Plan, PlanState
 from .preview import preview_record
 from .scope import capture_scope, enter_scope, page_url
+from .switch import is_off
 
 logger = logging.getLogger("django_copilot")
 
@@ -158,6 +159,8 @@ class HarnessMixin(Declaration):
         self, request: HttpRequest, object_id: str, *, proposed: bool
     ) -> dict[str, Any] | None:
         try:
+            if is_off(self.admin_site.name):  # type: ignore[attr-defined]
+                return None
             scope = capture_scope(request, self.admin_site)  # type: ignore[attr-defined]
             with enter_scope(scope, request.user.pk) as scoped:
                 access = Access(self.admin_site, scoped)  # type: ignore[attr-defined]

@@ -116,6 +116,7 @@ class Message(models.Model):
     reads: models.JSONField[Any, Any] = models.JSONField(default=list)
     mentions: models.JSONField[Any, Any] = models.JSONField(default=dict)
     question: models.JSONField[Any, Any] = models.JSONField(null=True)
+    plan = models.ForeignKey("Plan", on_delete=models.SET_NULL, null=True, related_name="messages")
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -38,6 +38,7 @@ from ..conf import get_settings
 from ..declaration import has_entities
 from ..exceptions import ConfigurationError, ScopeUnavailable
 from ..scope import Scope, capture_scope, enter_scope
+from ..switch import is_off
 
 logger = logging.getLogger("django_copilot")
 
@@ -54,6 +55,9 @@ def error_text(code: str) -> str:
         "not_allowed": _("Your account may not use the assistant. Ask an administrator for the right to."),
         "no_entities": _("There is nothing here that the assistant could show you or fill in for you."),
         "not_found": _("There is no such conversation or proposal."),
+        "switched_off": _("The assistant is turned off on this site."),
+        "nothing_to_continue": _("There is nothing here that the assistant waits for."),
+        "not_decided": _("This is not decided yet."),
         "turn_running": _("The assistant is still answering in this conversation. Wait for it to finish."),
         "throttled": _("You sent many messages in a short time. Wait a moment and try again."),
         "history_unreadable": _("The earlier messages can't be read. Start a new conversation."),
@@ -225,6 +229,12 @@ def admit(request: HttpRequest, site: AdminSite, user: Any) -> Scope:
     return scope
 
 
+def check_switch(site: AdminSite) -> None:
+    """Raise ApiError where the assistant is turned off."""
+    if is_off(site.name):
+        raise ApiError(403, "switched_off")
+
+
 def scope_of(request: HttpRequest, site: AdminSite) -> Scope:
     """Return the request's scope. Raises ApiError when the project's own part can't be captured."""
     try:
@@ -282,7 +292,11 @@ class OwnPage(View):
         csrf.process_request(request)
         if csrf.process_view(request, self.dispatch, (), {}):
             raise ApiError(403, "csrf_failed")
-        self.scope = admit(request, self.site, request.user)
+        self.scope = self.admit_person(request)
+
+    def admit_person(self, request: HttpRequest) -> Scope:
+        """Return the scope of somebody who may see this page. Raises Http404 and ApiError."""
+        return admit(request, self.site, request.user)
 
     def _refuse(self, request: HttpRequest, error: ApiError) -> HttpResponse:
         if wants_json(request):

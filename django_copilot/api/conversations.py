@@ -16,7 +16,11 @@ from .. import plans
 from ..access import Access
 from ..declaration import model_field
 from ..exceptions import CallError, ConversationNotFound, ScopeUnavailable
-from ..models import Conversation, Message, Turn, TurnState
+from ..models import Conversation, Message, Plan, PlanKind, Turn, TurnState
+from ..plans.deciders import Decider
+from ..plans.projection import as_json
+from ..plans.rights import find
+from ..plans.states import clocked
 from ..preview import cell_text
 from ..rows import TABLES_BYTES, Query, Rows, fit_table, run_query
 from ..runtime import store
@@ -28,6 +32,7 @@ logger = logging.getLogger("django_copilot")
 LISTED = 100
 SHOWN_MESSAGES = 200
 EXAMPLES_FROM = 12  # entities looked at for the sentences to begin with
+SHOWN_PLANS = 20  # of a conversation, with everything on them
 READ_AGAIN = 20  # different reads of a conversation whose tables are made again
 
 
@@ -111,11 +116,15 @@ class DetailView(OwnConversation):
         conversation = self.conversation(request, ident)
         try:
             messages = list(conversation.messages.order_by("-id")[:SHOWN_MESSAGES])[::-1]
-            proposing = set(conversation.plans.values_list("turn_id", flat=True))
+            proposing = set(conversation.plans.exclude(kind=PlanKind.TOOL).values_list("turn_id", flat=True))
+            shown_plans = self.plans(request, messages)
             with enter_scope(self.scope, request.user.pk) as scoped:
                 again = _Again(Access(self.site, scoped), pages=not wants_json(request))
                 shown = [again.shown(each, proposes=each.turn_id in proposing) for each in messages[::-1]]
                 shown.reverse()
+            for each in shown:
+                if each["id"] in shown_plans and not each["withheld"]:
+                    each["plan"] = shown_plans[each["id"]]
         except ScopeUnavailable as error:
             logger.error("A conversation can't be shown: %s", error)
             raise ApiError(500, "failed") from None
@@ -148,6 +157,22 @@ class DetailView(OwnConversation):
                 current_app=self.site.name,
             ),
         )
+
+    def plans(self, request: HttpRequest, messages: list[Message]) -> dict[str, dict[str, Any]]:
+        """Return the plans of write tools as she may see them now, the latest made in place of one that was over.
+
+        By the message's id.
+        """
+        by = Decider.of(request, self.site, self.scope)
+        shown: dict[str, dict[str, Any]] = {}
+        for message in [each for each in messages if each.plan_id][-SHOWN_PLANS:]:
+            plan = find(message.plan_id, by)
+            if plan is not None:
+                latest = clocked(
+                    Plan.objects.filter(turn_id=plan.turn_id, tool=plan.tool, made_from=plan)
+                ).first()
+                shown[str(message.pk)] = as_json(latest or plan, by)
+        return shown
 
 
 class _Again:
@@ -226,7 +251,7 @@ def _last_turn(conversation: Conversation) -> dict[str, Any] | None:
     """Return how the last turn stands when it gave no answer; one whose worker died reads as failed."""
     store.close_dead(conversation)
     turn = Turn.objects.filter(conversation=conversation).order_by("-started_at").first()
-    if turn is None or turn.state == TurnState.DONE:
+    if turn is None or turn.state in (TurnState.DONE, TurnState.WAITING):
         return None
     code = turn.code or "turn_running"
     return {"state": turn.state, "code": code, "detail": error_text(code)}

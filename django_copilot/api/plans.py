@@ -17,20 +17,23 @@ from ..access import Access, EntityAccess
 from ..declaration import admin_of, model_field
 from ..exceptions import CallError, ScopeUnavailable
 from ..models import Plan, PlanKind, PlanState
+from ..plans.projection import as_json
+from ..plans.rights import find
 from ..prefill import display, field_label, fill_from_store, open_form
 from ..scope import enter_scope, page_url
 from ..snapshots import differences, snapshot
 from ..values import clean_text
-from .base import ApiError, OwnPage, json_answer, not_here, wants_json
+from .base import ApiError, json_answer, not_here, wants_json
+from .decisions import MakeAgainView, PlanPage
 
 
-class OwnPlan(OwnPage):
-    """A view of one own plan; everything else is not there."""
+class OwnPlan(PlanPage):
+    """A view of one own plan of the admin's pages; everything else is not there."""
 
     def plan(self, request: HttpRequest, ident: str) -> Plan:
         """Return the plan. Raises ApiError."""
         found = plans.find_plan(request.user, self.scope, ident)
-        if found is None or self.admin_of(found) is None:
+        if found is None or found.kind == PlanKind.TOOL or self.admin_of(found) is None:
             not_here()
         return found
 
@@ -59,6 +62,12 @@ class PlanView(OwnPlan):
 
     def get(self, request: HttpRequest, ident: str) -> HttpResponse:
         """Return the plan."""
+        of_tool = find(ident, self.by)
+        if of_tool is not None:
+            shown = as_json(of_tool, self.by)
+            if wants_json(request):
+                return json_answer(shown)
+            return self.page(request, "plan_detail.html", title=shown["summary"], plan=shown)
         plan = self.plan(request, ident)
         model = apps.get_model(plan.model)
         changes: list[dict[str, str]] = []
@@ -145,6 +154,8 @@ class AgainView(OwnPlan):
 
     def post(self, request: HttpRequest, ident: str) -> HttpResponse:
         """Store a new plan with the same values and go to its page."""
+        if find(ident, self.by) is not None:
+            return MakeAgainView.as_view(site=self.site)(request, ident)
         plan = self.plan(request, ident)
         if plan.state == PlanState.EXECUTED:
             return self.go("django_copilot_plan_detail", plan.pk)

@@ -29,11 +29,27 @@ class Ident(Text):
 
 
 class ChatRequest(serializers.Serializer[Any]):
-    """A person's message."""
+    """A person's message, or the plan after whose decision the turn that waits for it goes on."""
 
     conversationId = Ident(required=False, allow_null=True, allow_blank=True, trim_whitespace=False)
-    message = Text(trim_whitespace=True)
+    message = Text(trim_whitespace=True, required=False)
     page = Ident(required=False, allow_null=True, allow_blank=True)
+
+    def get_fields(self) -> Any:
+        """Return the fields; "continue" is no name that a class can give an attribute."""
+        fields = super().get_fields()
+        fields["continue"] = Ident(
+            required=False,
+            allow_null=True,
+            help_text="id of a plan that was decided: no message, the waiting turn goes on, once",
+        )
+        return fields
+
+    def validate(self, attrs: Any) -> Any:
+        """Ask for a message, unless a turn is to go on."""
+        if attrs.get("continue") is None and "message" not in attrs:
+            raise serializers.ValidationError({"message": [_("This field is required.")]})
+        return attrs
 
     def validate_message(self, value: str) -> str:
         """Return the message. Raises ValidationError when it is longer than MESSAGE_CHARS."""
@@ -90,13 +106,39 @@ class ChatQuestion(serializers.Serializer[Any]):
     options = serializers.ListField(child=serializers.CharField())
 
 
+class ChatPlan(serializers.Serializer[Any]):
+    """What a write tool would do, for the person to confirm or to decline. More keys may be there."""
+
+    id = serializers.CharField()
+    tool = serializers.CharField()
+    category = serializers.CharField()
+    state = serializers.CharField()
+    summary = serializers.CharField()
+    changes = serializers.ListField(child=serializers.DictField())
+    effects = serializers.ListField(child=serializers.CharField())
+    actingAs = serializers.CharField()
+    reversible = serializers.BooleanField()
+    needsApproval = serializers.BooleanField()
+    expiresAt = serializers.DateTimeField(allow_null=True)
+    secondsLeft = serializers.IntegerField()
+    digest = serializers.CharField(help_text="sent back to confirm or approve exactly this")
+    result = serializers.DictField(allow_null=True)
+    reason = serializers.CharField()
+    url = serializers.CharField()
+    confirmUrl = serializers.CharField()
+    rejectUrl = serializers.CharField()
+    approveUrl = serializers.CharField()
+    undoUrl = serializers.CharField()
+
+
 class ChatAnswer(serializers.Serializer[Any]):
-    """What a turn gave. At most one of action and question is there."""
+    """What a turn gave. At most one of action, plan and question is there."""
 
     conversationId = serializers.CharField()
     reply = serializers.CharField()
     results = ChatTable(many=True)
     action = ChatAction(required=False)
+    plan = ChatPlan(required=False)
     question = ChatQuestion(required=False)
 
 

@@ -12,14 +12,17 @@ import uuid
 from typing import Any
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Max, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from .. import audit
 from ..conf import get_settings
-from ..models import Conversation, Plan, PlanKind, PlanState, Turn
+from ..models import Conversation, Message, Plan, PlanKind, PlanState, Turn
 from ..scope import Scope
 from ..tools.base import Proposed
+from . import trail
+from .states import OPEN
 
 
 def propose(
@@ -32,6 +35,7 @@ def propose(
         kind=PlanKind(proposed.kind),
         conversation=conversation,
         turn=turn,
+        asked_at=asked_at(conversation, turn),
         model=proposed.label,
         object_pk=proposed.object_pk,
         values=dict(proposed.values),
@@ -61,6 +65,7 @@ def renew(plan: Plan, *, scope: Scope, base: dict[str, Any]) -> Plan | None:
         kind=plan.kind,
         conversation_id=plan.conversation_id,
         turn_id=plan.turn_id,
+        asked_at=plan.asked_at,
         model=plan.model,
         object_pk=plan.object_pk,
         values=plan.values,
@@ -80,10 +85,22 @@ def _store(scope: Scope, **fields: Any) -> Plan:
     )
 
 
+def asked_at(conversation: Conversation | None, turn: Turn | None) -> Any:
+    """Return when the person began with this operation: her first message since the last one ended."""
+    if conversation is None:
+        return turn.started_at if turn is not None else None
+    ended = Plan.objects.filter(conversation=conversation).aggregate(last=Max("ended_at"))["last"]
+    messages = Message.objects.filter(conversation=conversation, role=Message.Role.USER)
+    if ended is not None:
+        messages = messages.filter(created_at__gt=ended)
+    first = messages.order_by("id").values_list("created_at", flat=True).first()
+    return first or (turn.started_at if turn is not None else None)
+
+
 def reject(plan: Plan) -> bool:
     """Close an open plan without doing anything. Tell whether it was open."""
     proposed = Plan.objects.filter(pk=plan.pk, state=PlanState.PROPOSED)
-    return proposed.update(state=PlanState.REJECTED, decided_at=Now()) == 1
+    return proposed.update(state=PlanState.REJECTED, decided_at=Now(), ended_at=Now()) == 1
 
 
 def action_of(plan: Plan, proposed: Proposed) -> dict[str, Any]:
@@ -143,21 +160,32 @@ def withdraw_claim(plan: Plan) -> None:
 
 
 def record_result(plan: Plan, pk_text: str) -> None:
-    """Remember which record the claimed plan was saved as."""
-    Plan.objects.filter(pk=plan.pk).update(result_pk=pk_text)
+    """Remember which record the claimed plan was saved as, and tell the audit, in the saving transaction."""
+    Plan.objects.filter(pk=plan.pk).update(result_pk=pk_text, ended_at=Now())
+    audit.append(plan.site, plan.scope_key, trail.page_ended(plan, "executed"))
 
 
 def close_deleted(user: Any, scope: Scope, label: str, object_pk: str) -> int:
     """Close the person's open delete plans of a record that she has just deleted."""
-    return (
-        own_plans(user, scope)
-        .filter(kind=PlanKind.DELETE, model=label, object_pk=object_pk, state=PlanState.PROPOSED)
-        .update(state=PlanState.EXECUTED, decided_at=Now(), result_pk=object_pk)
+    closed = list(
+        own_plans(user, scope).filter(
+            kind=PlanKind.DELETE, model=label, object_pk=object_pk, state=PlanState.PROPOSED
+        )
     )
+    if closed:
+        Plan.objects.filter(pk__in=[each.pk for each in closed], state=PlanState.PROPOSED).update(
+            state=PlanState.EXECUTED, decided_at=Now(), ended_at=Now(), result_pk=object_pk
+        )
+        audit.append(scope.site, scope.key, *(trail.page_ended(each, "executed") for each in closed))
+    return len(closed)
 
 
 def reject_open(conversation: Conversation) -> None:
-    """Reject what is still open of a conversation that is being deleted."""
-    Plan.objects.filter(conversation=conversation, state=PlanState.PROPOSED).update(
-        state=PlanState.REJECTED, decided_at=Now()
-    )
+    """Reject what can still be decided of a conversation that is being deleted; what was claimed goes on."""
+    plans = list(Plan.objects.filter(conversation=conversation, state__in=OPEN))
+    if plans:
+        Plan.objects.filter(pk__in=[each.pk for each in plans], state__in=OPEN).update(
+            state=PlanState.REJECTED, decided_at=Now(), ended_at=Now(), open_undo_of=None
+        )
+        entries = [trail.page_ended(each, "rejected") for each in plans]
+        audit.append(conversation.site, conversation.scope_key, *entries)

@@ -15,7 +15,7 @@ from django.utils import timezone
 from ..access import Access
 from ..conf import get_settings
 from ..exceptions import ConversationNotFound, HistoryUnreadable, Throttled, TurnRunning
-from ..models import Conversation, Message, Turn, TurnState
+from ..models import Conversation, Message, Plan, Turn, TurnState
 from ..scope import Scope
 from ..values import clean_text
 
@@ -79,6 +79,7 @@ def open_turn(user: Any, scope: Scope, conversation: Conversation | None, messag
                 )
             else:
                 close_dead(conversation)
+                leave_waiting(conversation)
             wait = throttled_for(user)
             if wait:
                 raise Throttled(wait)
@@ -146,6 +147,53 @@ def close_turn(turn: Turn, *, state: TurnState, code: str = "") -> bool:
         state=TurnState.FAILED, code="failed", **values
     )
     return False
+
+
+def suspend_turn(turn: Turn) -> bool:
+    """Let an open turn wait for a person; False when it was closed or taken away meanwhile."""
+    values = {"open_for": None, "state": TurnState.WAITING, "rounds": turn.rounds, "sent": turn.sent}
+    if Turn.objects.filter(pk=turn.pk, open_for__isnull=False).update(**values):
+        return True
+    close_turn(turn, state=TurnState.FAILED, code="failed")
+    return False
+
+
+def take_up(conversation: Conversation, plan: Plan) -> Turn | None:
+    """Open the turn that waits for this plan again, once; None when there is none that does.
+
+    Raises TurnRunning while another turn of the conversation is open.
+    """
+    seconds = get_settings().TURN_SECONDS + MARGIN_SECONDS
+    try:
+        with transaction.atomic():
+            close_dead(conversation)
+            turn = Turn.objects.filter(
+                pk=plan.turn_id, conversation=conversation, state=TurnState.WAITING
+            ).first()
+            if turn is None or not turn.stored or turn.stored.get("plan") != str(plan.pk):
+                return None
+            taken = Turn.objects.filter(pk=turn.pk, state=TurnState.WAITING).update(
+                state=TurnState.RUNNING,
+                open_for=conversation,
+                stored=None,
+                deadline=timezone.now() + datetime.timedelta(seconds=seconds),
+            )
+    except IntegrityError as error:
+        raise TurnRunning from error
+    return turn if taken else None
+
+
+def leave_waiting(conversation: Conversation) -> None:
+    """Close the turns that wait in a conversation: the person has gone on. Their plans stay as they are."""
+    Turn.objects.filter(conversation=conversation, state=TurnState.WAITING).update(
+        state=TurnState.DONE, stored=None, finished_at=Now()
+    )
+
+
+def message_of(turn: Turn) -> str:
+    """Return the person's message that a turn answers."""
+    asked = Message.objects.filter(turn=turn, role=Message.Role.USER).order_by("-id").first()
+    return asked.text if asked is not None else ""
 
 
 def detach_turn(conversation: Conversation) -> None:

@@ -14,24 +14,39 @@ from dataclasses import dataclass, field
 from typing import Any, assert_never
 
 from django.contrib.admin import AdminSite
-from django.db import connections, transaction
+from django.db import transaction
 from django.utils.crypto import salted_hmac
+from django.utils.translation import gettext as _
 
-from .. import gate, plans, prompt
+from .. import audit, gate, plans, prompt
 from ..access import Access
 from ..backends import ModelMessage, ModelRequest, ToolSpec, get_backend
 from ..conf import get_settings
-from ..exceptions import BackendError, ConfigurationError, HistoryUnreadable, ScopeUnavailable
-from ..models import Message, Turn, TurnState
+from ..database import release_connections
+from ..exceptions import (
+    BackendError,
+    CallError,
+    ConfigurationError,
+    HistoryUnreadable,
+    ScopeUnavailable,
+)
+from ..models import Message, Plan, PlanState, Turn, TurnState
+from ..plans import projection, proposals, trail
+from ..plans.deciders import Decider
 from ..rows import TABLES_BYTES, fit_table
 from ..scope import Scope, enter_scope
+from ..switch import is_off
 from ..tools import ranking
-from ..tools.base import Asked, Failed, Found, Outcome, Proposed, ReadDone
+from ..tools.base import Asked, Failed, Found, Outcome, Planned, Proposed, ReadDone, Told
+from ..tools.offered import write_specs
 from ..tools.schema import ASK_USER, FIND_ENTITIES, specs_for
+from ..tools.write import all_tools
 from ..turn import machine
 from . import store
 
 logger = logging.getLogger("django_copilot")
+
+DENIED = "denied by automatic policy:"
 
 
 @dataclass
@@ -42,27 +57,60 @@ class Result:
     reply: str = ""
     results: list[dict[str, Any]] = field(default_factory=list)
     action: dict[str, Any] | None = None
+    plan: Plan | None = None
     question: dict[str, Any] | None = None
+    denied: list[Plan] = field(default_factory=list)  # that nobody was there to decide on
 
 
-def run_turn(site: AdminSite, scope: Scope, turn: Turn, message: str, page: dict[str, Any] | None) -> Result:
-    """Run an open turn to its end and close it."""
-    driver = _Driver(site, scope, turn, message, page)
+def run_turn(
+    site: AdminSite,
+    scope: Scope,
+    turn: Turn,
+    message: str,
+    page: dict[str, Any] | None,
+    *,
+    by: Decider | None,
+) -> Result:
+    """Run an open turn to its end, or until it waits for a person, and close or store it.
+
+    Without ``by`` nobody is there to decide: what needs a person is denied, and the turn goes on.
+    """
+    return _run(_Driver(site, scope, turn, message, page, by))
+
+
+def continue_turn(site: AdminSite, scope: Scope, turn: Turn, plan: Plan, *, by: Decider) -> Result:
+    """Go on with a turn that waited for a plan and was claimed again, with what became of the plan."""
+    stored = turn.stored or {}
+    driver = _Driver(site, scope, turn, store.message_of(turn), stored.get("page"), by)
+    driver.resume(stored, plan)
+    return _run(driver)
+
+
+def _run(driver: _Driver) -> Result:
     try:
         return driver.run()
     except BaseException:
-        store.close_turn(turn, state=TurnState.FAILED, code="failed")
+        store.close_turn(driver.turn, state=TurnState.FAILED, code="failed")
         raise
 
 
 class _Driver:
     def __init__(
-        self, site: AdminSite, scope: Scope, turn: Turn, message: str, page: dict[str, Any] | None
+        self,
+        site: AdminSite,
+        scope: Scope,
+        turn: Turn,
+        message: str,
+        page: dict[str, Any] | None,
+        by: Decider | None,
     ) -> None:
         self.site, self.scope, self.turn, self.message, self.page = site, scope, turn, message, page
         assert turn.conversation is not None
-        self.conversation = turn.conversation
+        self.conversation, self.by = turn.conversation, by
         self.settings = get_settings()
+        self.decided: Plan | None = None  # what a person decided since the turn began to wait
+        self.told: list[audit.Record] = []  # of tool calls, for the audit, before the model hears of them
+        self.model = ""  # what answered, as its provider names it
         self.stop_at = time.monotonic() + self.settings.TURN_SECONDS
         self.result = Result()
         self.offered: list[str] = []  # entities whose tools are sent, by name
@@ -71,32 +119,61 @@ class _Driver:
         self.inherited: dict[str, set[str]] = {}  # what earlier answers in the request spoke of
         self.shown_bytes = 0
         self.sent: dict[str, Any] = {"requests": 0, "bytes": 0, "rows": 0}
+        self.denied = self.result.denied
 
-    def run(self) -> Result:
-        """Do what the machine asks for until the turn has ended."""
-        turn = machine.Turn(
+        self.machine = machine.Turn(
             limits=machine.Limits(
                 max_rounds=self.settings.MAX_ROUNDS,
                 max_calls=self.settings.MAX_CALLS,
                 max_bytes=self.settings.TURN_BYTES,
             )
         )
-        effect = turn.start()
+
+    def resume(self, stored: Mapping[str, Any], plan: Plan) -> None:
+        """Take up a turn where it began to wait."""
+        self.decided = plan
+        self.machine = machine.Turn.from_json(stored["machine"], limits=self.machine.limits)
+        self.offered = list(stored["offered"])
+        self.mentions = {label: set(names) for label, names in stored["mentions"].items()}
+        self.sent = self.turn.sent or self.sent
+        self.model = stored.get("model", "")
+
+    def to_json(self, plan: Plan) -> dict[str, Any]:
+        """Return what ``resume`` needs."""
+        return {
+            "plan": str(plan.pk),
+            "machine": self.machine.to_json(),
+            "offered": self.offered,
+            "mentions": {label: sorted(names) for label, names in self.mentions.items()},
+            "page": self.page,
+            "model": self.model,
+        }
+
+    def run(self) -> Result:
+        """Do what the machine asks for until the turn has ended or waits."""
+        turn = self.machine
+        effect: machine.Effect | None = None
         try:
             self.prepare()
+            if self.decided is None:
+                effect = turn.start()
+            else:
+                with enter_scope(self.scope, self.turn.user_id) as request:
+                    told = projection.for_model(self.decided, Access(self.site, request))
+                effect = turn.send(machine.Decided(content=told))
         except (ScopeUnavailable, ConfigurationError) as error:
             logger.error("A turn could not be started: %s", error)
-            effect = turn.send(machine.Interrupted(code="failed"))
+            return self.fail("failed")
         except HistoryUnreadable:
             logger.exception("The history of conversation %s can't be read.", self.turn.conversation_id)
-            effect = turn.send(machine.Interrupted(code="history_unreadable"))
+            return self.fail("history_unreadable")
         except Exception:
             logger.exception("A turn could not be started.")
-            effect = turn.send(machine.Interrupted(code="failed"))
+            return self.fail("failed")
         while True:
             match effect:
                 case machine.CallModel(messages=messages):
-                    effect = turn.send(self.ask(messages))
+                    effect = turn.send(self.stop() or self.ask(messages))
                 case machine.RunTool(call=call):
                     effect = turn.send(self.call(call))
                 case machine.Answered(text=text):
@@ -105,6 +182,9 @@ class _Driver:
                 case machine.Ended(final=final):
                     self.turn.rounds = turn.rounds
                     return self.finish_with(final)
+                case machine.Wait(waits=planned):
+                    self.turn.rounds = turn.rounds
+                    return self.wait_for(planned)
                 case machine.FailedTurn(code=code):
                     self.turn.rounds = turn.rounds
                     return self.fail(code)
@@ -129,7 +209,7 @@ class _Driver:
             chosen = ranking.choose(
                 access, self.message, page=(self.page or {}).get("entity", ""), recent=self.inherited
             )
-            self.offered = [each.name for each in chosen]
+            self.offered = list(dict.fromkeys([*self.offered, *(each.name for each in chosen)]))
             self.tools = self.tools_of(access)
             on_page = access.entity(self.page["entity"]) if self.page and "id" in self.page else None
             if on_page is not None:  # the model is told of a record, and may tell it in its own words
@@ -145,12 +225,29 @@ class _Driver:
         """Return the tools of the offered entities and those that belong to none, in a stable order."""
         chosen = [each for each in access.named(self.offered) if each.is_usable]
         specs = [spec for each in chosen for spec in specs_for(each)]
+        specs += write_specs(access, self.message, offered=self.offered)
         specs.append(ASK_USER)
         if ranking.has_more(access, chosen):
             specs.append(FIND_ENTITIES)
         return tuple(specs)
 
     # -- effects -----------------------------------------------------------------------------------
+
+    def stop(self) -> machine.Event | None:
+        """Write down what the model is about to be told; stop the turn when that fails or the site is off."""
+        if self.sent["requests"] == 0:
+            return None  # it was asked a moment ago
+        try:
+            self.flush()
+            return machine.Interrupted(code="switched_off") if is_off(self.scope.site) else None
+        except Exception:
+            logger.exception("The audit could not be written, so the turn does not go on.")
+            return machine.Interrupted(code="failed")
+
+    def flush(self) -> None:
+        """Append what is to be told to the audit."""
+        told, self.told = self.told, []
+        audit.append(self.scope.site, self.scope.key, *told)
 
     def ask(self, messages: tuple[ModelMessage, ...]) -> machine.Event:
         """Ask the model, holding nothing meanwhile."""
@@ -182,6 +279,7 @@ class _Driver:
         except Exception:
             logger.exception("The backend failed in a way it must not.")
             return machine.Interrupted(code="failed")
+        self.model = reply.model
         return machine.ModelReplied(reply=reply)
 
     def call(self, call: Any) -> machine.Event:
@@ -193,7 +291,37 @@ class _Driver:
         except ScopeUnavailable as error:
             logger.error("A tool call was refused: %s", error)
             return machine.Interrupted(code="failed")
+        if isinstance(outcome, Planned):
+            outcome = self.planned(outcome)
+        self.told.append(trail.tool_call(self.turn, call, outcome, model=self.model, prompt=prompt.VERSION))
         return self.returned(outcome)
+
+    def planned(self, outcome: Planned) -> Planned | Failed:
+        """Return what becomes of a plan that could be made: not if it was declined, nor with nobody there."""
+        try:
+            proposals.check_repeat(self.turn, outcome.draft)
+        except CallError as error:
+            return Failed(content={"error": {"code": error.code, "message": error.message}})
+        if self.by is not None:
+            return outcome
+        with transaction.atomic():
+            self.denied.append(
+                proposals.store_plan(
+                    outcome.draft,
+                    scope=self.scope,
+                    user_pk=self.turn.user_id,
+                    turn=self.turn,
+                    conversation=self.conversation,
+                    asked={"model": self.model, "prompt": prompt.VERSION},
+                    state=PlanState.REJECTED,
+                    reason=f"{DENIED} nobody is there to confirm it.",
+                )
+            )
+        return self.deny("a plan needs a person to confirm it")
+
+    def deny(self, why: str) -> Failed:
+        """Return the answer to what needs a person when there is none."""
+        return Failed(content={"error": {"code": "denied", "message": f"NOT EXECUTED: {DENIED} {why}."}})
 
     def returned(self, outcome: Outcome) -> machine.Event:
         """Keep what an outcome means for the person and tell the machine."""
@@ -217,9 +345,17 @@ class _Driver:
                     logger.error("A tool call was refused: %s", error)
                     return machine.Interrupted(code="failed")
                 return machine.ToolReturned(content=outcome.content)
+            case Told():
+                for label, fields in outcome.told.items():
+                    self.mention(label, fields)
+                return machine.ToolReturned(content=outcome.content)
             case Failed():
                 return machine.ToolReturned(content=outcome.content)
+            case Planned():
+                return machine.ToolReturned(content=None, waits=outcome)
             case Proposed() | Asked():
+                if self.by is None:
+                    return machine.ToolReturned(content=self.deny("nobody is there to do that").content)
                 return machine.ToolReturned(content=None, final=outcome)
             case _:
                 assert_never(outcome)
@@ -259,11 +395,46 @@ class _Driver:
             case _:
                 assert_never(final)
 
-    def store_answer(self, text: str, *, proposed: Proposed | None = None) -> Result:
-        """Close the turn with an answer and its plan, unless it was closed or taken away meanwhile."""
+    def wait_for(self, planned: Planned) -> Result:
+        """Store the plan and the turn that waits for it."""
+        draft = planned.draft
+        title = str(all_tools()[draft.tool].title)
+        with enter_scope(self.scope, self.turn.user_id) as request:
+            if Access(self.site, request).labelled(draft.model) is not None:
+                self.mention(draft.model, ())
+        reply = _("“%(tool)s” is ready for you to look at. Nothing is done until you confirm it.") % {
+            "tool": title
+        }
+        return self.store_answer(reply, planned=planned)
+
+    def store_answer(
+        self, text: str, *, proposed: Proposed | None = None, planned: Planned | None = None
+    ) -> Result:
+        """Close the turn with an answer and its plan, unless it was closed or taken away meanwhile.
+
+        With the plan of a write tool it is not closed but waits for the decision.
+        """
         self.turn.sent = self.sent
+        made: Plan | None = None
         with transaction.atomic():
-            if not store.close_turn(self.turn, state=TurnState.DONE):
+            self.flush()
+            if planned is not None:
+                if not store.suspend_turn(self.turn):
+                    return Result(code="failed")
+                assert self.by is not None
+                self.result.plan = made = proposals.store_plan(
+                    planned.draft,
+                    scope=self.scope,
+                    user_pk=self.turn.user_id,
+                    turn=self.turn,
+                    conversation=self.conversation,
+                    asked={"model": self.model, "prompt": prompt.VERSION},
+                    proposed_by=self.by.real_key,
+                )
+                Turn.objects.filter(pk=self.turn.pk).update(stored=self.to_json(made))
+                made.turn = self.turn
+                self.turn.stored = {"plan": str(made.pk)}
+            elif not store.close_turn(self.turn, state=TurnState.DONE):
                 return Result(code="failed")
             if proposed is not None:
                 plan = plans.propose(
@@ -273,6 +444,8 @@ class _Driver:
                     conversation=self.conversation,
                     turn=self.turn,
                 )
+                self.told.append(trail.page_proposed(plan))
+                made = plan
                 self.result.action = plans.action_of(plan, proposed)
             message = store.add_answer(
                 self.conversation,
@@ -281,7 +454,9 @@ class _Driver:
                 reads=self.reads,
                 mentions={label: sorted(names) for label, names in self.mentions.items()},
                 question=self.result.question,
+                plan=made if planned is not None else None,
             )
+            self.flush()
         self.result.reply = message.text
         return self.result
 
@@ -289,6 +464,10 @@ class _Driver:
         """Close the turn as failed."""
         self.turn.sent = self.sent
         store.close_turn(self.turn, state=TurnState.FAILED, code=code)
+        try:
+            self.flush()
+        except Exception:
+            logger.exception("What a failed turn did could not be written to the audit.")
         return Result(code=code)
 
 
@@ -301,10 +480,3 @@ def size_of(request: ModelRequest) -> int:
         parameters = json.dumps(tool.parameters, ensure_ascii=False, separators=(",", ":"))
         texts += [tool.name, tool.description, parameters]
     return sum(len(each.encode("utf-8", "replace")) for each in texts)
-
-
-def release_connections() -> None:
-    """Give back every database connection that no surrounding block holds."""
-    for connection in connections.all(initialized_only=True):
-        if not connection.in_atomic_block and connection.get_autocommit():
-            connection.close()

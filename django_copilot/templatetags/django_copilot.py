@@ -49,6 +49,7 @@ def copilot_panel(context: RequestContext) -> SafeString:
         {
             "chat": chat,
             "conversations": reverse("admin:django_copilot_conversation_changelist", current_app=site.name),
+            "inbox": reverse("admin:django_copilot_plan_changelist", current_app=site.name),
             "root": reverse("admin:index", current_app=site.name),
             "csrf": get_token(request),
             "lang": translation.get_language() or "en",

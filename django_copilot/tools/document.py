@@ -227,3 +227,13 @@ def effects_document(effects: Sequence[Effect]) -> list[dict[str, Any]]:
         {"text": neutral(each.text), "values": {name: typed(value) for name, value in each.values.items()}}
         for each in effects
     ]
+
+
+def restored(ctx: Context, field: Any, text: str) -> Any:
+    """Return the value of a field from its typed text, with records looked up as hers. Raises Refused."""
+    value = untyped(text)
+    if field.many_to_many:
+        return [ctx.look_up(field.remote_field.model, pk=pk) for _label, pk in value or ()]
+    if field.remote_field is not None and value is not None:
+        return ctx.look_up(field.remote_field.model, pk=value[1])
+    return value

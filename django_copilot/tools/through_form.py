@@ -57,6 +57,13 @@ def _stand_in(field: Any, value: Any) -> Any:
     return related._base_manager.get(models.Q((field.target_field.name, value)))
 
 
+def as_held(field: Any, value: Any) -> Any:
+    """Return a value that a tool gave in the form in which ``value_of`` gives it."""
+    if field.remote_field is None or field.many_to_many or value is None or isinstance(value, models.Model):
+        return value
+    return _stand_in(field, value)
+
+
 def check_changes(ctx: Context, bound: Bound, given: Mapping[str, Any]) -> list[Change]:
     """Return what saving these values would change, as the form cleans them. Raises Refused."""
     entity, obj = bound.entity, copy.deepcopy(bound.before)

@@ -4,8 +4,9 @@
     new        start           → ask the model
     asking     ModelReplied    → text only: finish | calls: run the first, or finish when the rounds are used up
     asking     ModelFailed     → finish as failed
-    running    ToolReturned    → final: finish | else: run the next call, or ask the model again
-    both       Interrupted     → finish as failed
+    running    ToolReturned    → final: finish | waits: wait | else: run the next call, or ask the model again
+    waiting    Decided         → ask the model again
+    all three  Interrupted     → finish as failed
     done       (nothing)
 
 1. A round is one model reply with calls. After ``max_rounds`` of them, another one ends the turn.
@@ -14,19 +15,25 @@
 3. Calls of one reply are a set: a repeated id counts once. Those over ``max_calls`` are answered, not run.
 4. Results of a turn are limited together by ``max_bytes``; what does not fit is said, not sent.
 5. A reply with neither text nor calls is no answer.
+6. A plan makes the turn wait for a person. As with a final outcome, the calls after it are not run. Once she has
+   decided the same turn goes on, with the rounds and bytes that it had used; what she decided is the result of
+   that call.
 
 A driver asks for the next effect, does it, and hands the event back; it decides nothing. The whole state is
-in the fields of ``Turn``: plain values.
+in the fields of ``Turn``: plain values, which ``to_json`` and ``from_json`` store while a turn waits.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
 from ..backends.base import ModelMessage, ModelReply, ToolCall
+
+DECISION_BYTES = 4_000  # of what a person decided, at most
 
 
 class State(Enum):
@@ -35,6 +42,7 @@ class State(Enum):
     NEW = "new"
     ASKING = "asking"
     RUNNING = "running"
+    WAITING = "waiting"
     DONE = "done"
 
 
@@ -66,10 +74,18 @@ class ModelFailed:
 
 @dataclass(frozen=True, kw_only=True)
 class ToolReturned:
-    """A call was run or refused. ``final`` is what ends the turn, if this call does."""
+    """A call was run or refused. ``final`` is what ends the turn, ``waits`` what it waits for, if it does."""
 
     content: Any  # JSON for the model
     final: Any = None
+    waits: Any = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decided:
+    """A person has decided what the turn waited for. ``content`` is the result of the call."""
+
+    content: Any
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +95,7 @@ class Interrupted:
     code: str
 
 
-Event = ModelReplied | ModelFailed | ToolReturned | Interrupted
+Event = ModelReplied | ModelFailed | ToolReturned | Decided | Interrupted
 
 # -- effects out --------------------------------------------------------------------------------------
 
@@ -113,13 +129,20 @@ class Ended:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Wait:
+    """Store the turn and hand over to a person; nothing is held meanwhile."""
+
+    waits: Any
+
+
+@dataclass(frozen=True, kw_only=True)
 class FailedTurn:
     """The turn ended without an answer."""
 
     code: str
 
 
-Effect = CallModel | RunTool | Answered | Ended | FailedTurn
+Effect = CallModel | RunTool | Answered | Ended | Wait | FailedTurn
 
 
 class IllegalEvent(Exception):
@@ -146,14 +169,19 @@ class Turn:
     def send(self, event: Event) -> Effect:
         """Take an event and return the next effect. Raises IllegalEvent."""
         match (self.state, event):
-            case (State.ASKING | State.RUNNING, Interrupted(code=code)):
+            case (State.ASKING | State.RUNNING | State.WAITING, Interrupted(code=code)):
                 return self._end(FailedTurn(code=code))
             case (State.ASKING, ModelFailed(code=code)):
                 return self._end(FailedTurn(code=code))
             case (State.ASKING, ModelReplied(reply=reply)):
                 return self._replied(reply)
-            case (State.RUNNING, ToolReturned(content=content, final=final)):
+            case (State.RUNNING, ToolReturned(content=content, final=final, waits=waits)):
+                if final is None and waits is not None:
+                    self.state = State.WAITING
+                    return Wait(waits=waits)
                 return self._returned(content, final)
+            case (State.WAITING, Decided(content=content)):
+                return self._decided(content)
             case _:
                 raise IllegalEvent(f"{type(event).__name__} in state {self.state.value}")
 
@@ -203,6 +231,48 @@ class Turn:
         self._answer(call, content)
         return self._next()
 
+    def _decided(self, content: Any) -> Effect:
+        """Answer the call that waited, and those after it, which were not run."""
+        waited, *others = self.pending
+        self.pending.clear()
+        self.used_bytes = min(self.used_bytes, self.limits.max_bytes - DECISION_BYTES)  # it is always told
+        self._answer(waited, content)
+        for call in others:
+            self._answer(call, _error("not_run", "Not run: a person had to decide on another call first."))
+        return self._ask()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the state of a waiting turn as plain JSON."""
+        return {
+            "rounds": self.rounds,
+            "used_bytes": self.used_bytes,
+            "messages": [
+                {"role": each.role, "text": each.text, "call_id": each.call_id, "calls": _calls(each.calls)}
+                for each in self.messages
+            ],
+            "pending": _calls(self.pending),
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any], *, limits: Limits) -> Turn:
+        """Return the waiting turn that was stored. Raises KeyError or TypeError when it is none."""
+        return cls(
+            limits=limits,
+            state=State.WAITING,
+            rounds=stored["rounds"],
+            used_bytes=stored["used_bytes"],
+            messages=[
+                ModelMessage(
+                    role=each["role"],
+                    text=each["text"],
+                    call_id=each["call_id"],
+                    calls=tuple(ToolCall(**call) for call in each["calls"]),
+                )
+                for each in stored["messages"]
+            ],
+            pending=[ToolCall(**call) for call in stored["pending"]],
+        )
+
     def _answer(self, call: ToolCall, content: Any) -> None:
         text = json.dumps(content, ensure_ascii=False, allow_nan=False)
         size = len(text.encode("utf-8", "replace"))
@@ -213,6 +283,10 @@ class Turn:
         else:
             self.used_bytes += size
         self.messages.append(ModelMessage(role="tool", text=text, call_id=call.id))
+
+
+def _calls(calls: Iterable[ToolCall]) -> list[dict[str, str]]:
+    return [{"id": each.id, "name": each.name, "arguments": each.arguments} for each in calls]
 
 
 def _error(code: str, message: str) -> dict[str, Any]:

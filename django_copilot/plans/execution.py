@@ -1,0 +1,285 @@
+"""Carrying out, and what comes after: the claim of an operation outside, its call, its end, and trying again.
+
+An external operation has three steps. The claim, with key, payload, reservation and the audit's intent, is
+committed first; then the other system is asked, with no transaction and no lock; then the end is recorded.
+Whoever dies in between leaves a claimed plan whose lease runs out and which then reads as uncertain: the same
+bytes under the same key can be sent again, as long as the other side keeps the key.
+"""
+
+from __future__ import annotations
+
+import datetime
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from django.db import models, router, transaction
+from django.db.models.functions import Now
+
+from .. import audit, gate
+from ..access import Access
+from ..conf import get_settings
+from ..database import lock_rows, release_connections
+from ..exceptions import CallError, CallFailed, Denied, ScopeUnavailable
+from ..models import Plan, PlanState
+from ..scope import Scope, enter_scope
+from ..snapshots import record_version
+from ..tools.document import Looked
+from ..tools.offered import may_use_tool
+from ..tools.write import WriteTool, all_tools
+from . import trail
+from .deciders import Decider
+from .rights import why_not_approver
+from .states import CLAIMED, clocked, effective, move, now_of
+
+logger = logging.getLogger("django_copilot")
+
+Deny = Callable[..., None]
+
+
+def grant_of(plan: Plan) -> gate.Grant:
+    """Return the grant that names a claimed plan."""
+    return gate.Grant(
+        plan_id=plan.pk,
+        tool=plan.tool,
+        key=str(plan.key),
+        requester=plan.confirmed_by,
+        confirmed_by=plan.confirmed_by,
+        approved_by=plan.approved_by,
+    )
+
+
+def versions_after(looked: Looked) -> list[dict[str, str]]:
+    """Return the versions of the bound records as they are now, for the audit."""
+    after = []
+    for bound in looked.ctx.bound.values():
+        obj = type(bound.before)._base_manager.filter(pk=bound.before.pk).first()
+        version = record_version(obj) if obj is not None else ""
+        after.append({"model": bound.model, "pk": bound.pk, "version": version})
+    return after
+
+
+def result_values(plan: Plan, result: Any) -> tuple[audit.Value, ...]:
+    """Return what an operation gave, as a value of the audit."""
+    if result is None:
+        return ()
+    return (audit.Value(name="result", value=result, person=plan.confirmed_by),)
+
+
+def mark_undone(plan: Plan, records: list[audit.Record], by: Decider) -> None:
+    """Close the plan that was undone, in the transaction of the undo."""
+    original = plan.undo_of
+    assert original is not None
+    if not move(original, PlanState.UNDONE):
+        raise gate.EffectDiffers("the plan to undo is not as it was")
+    records.append(trail.entry(original, "undone", by=by, about={"undone_by": str(plan.pk)}))
+
+
+# -- an operation outside -----------------------------------------------------------------------------------
+
+
+def claim(
+    plan: Plan,
+    looked: Looked,
+    records: list[audit.Record],
+    deny: Deny,
+    by: Decider,
+    *,
+    event: str,
+    window: str,
+    **decided: Any,
+) -> Callable[[], None] | None:
+    """Claim an operation outside, in the running transaction. Returns its call, for after the commit."""
+    lease = datetime.timedelta(seconds=get_settings().LEASE_SECONDS)
+    before = plan.state
+    try:
+        with transaction.atomic(using=router.db_for_write(Plan)):
+            claimed = move(
+                plan,
+                PlanState.EXECUTING,
+                where=models.Q((f"{window}__gt", Now())),
+                attempts=1,
+                called_at=Now(),
+                lease_until=Now() + lease,
+                **decided,
+            )
+            if claimed:
+                plan.refresh_from_db()
+                gate.reserve(looked, grant_of(plan))
+    except CallError as error:
+        plan.state = before
+        move(plan, PlanState.FAILED, code="reservation_failed", reason=error.message[:500], decided_at=Now())
+        deny("reservation_failed", by=by)
+        return None
+    if not claimed:
+        deny("expired", by=by)
+        return None
+    records.append(trail.entry(plan, event, by=by))
+    records.append(trail.entry(plan, "executing", by=by, about={"attempt": 1, "key": str(plan.key)}))
+    return _call_of(plan)
+
+
+def try_again(plan: Plan, records: list[audit.Record], deny: Deny, by: Decider) -> Callable[[], None] | None:
+    """Claim an uncertain operation once more, to send what was stored. Returns its call."""
+    tool = all_tools().get(plan.tool)
+    if tool is None or not tool.is_external:
+        deny("tool_changed", by=by)
+        return None
+    if plan.called_at is not None and plan.called_at + tool.keys_kept <= now_of(plan):
+        deny("key_expired", by=by)
+        return None
+    if not _may_still(plan, tool, by):
+        deny("not_allowed", by=by, status=403)
+        return None
+    _note_uncertain(plan, records)
+    lease = datetime.timedelta(seconds=get_settings().LEASE_SECONDS)
+    move(
+        plan,
+        PlanState.EXECUTING,
+        attempts=models.F("attempts") + 1,
+        lease_until=Now() + lease,
+        code="",
+    )
+    plan.refresh_from_db()
+    about = {"attempt": plan.attempts, "key": str(plan.key)}
+    records.append(trail.entry(plan, "executing", by=by, about=about))
+    return _call_of(plan)
+
+
+def _may_still(plan: Plan, tool: WriteTool, by: Decider) -> bool:
+    """Tell whether the requester may use the tool at all today; the plan itself was claimed already."""
+    try:
+        with enter_scope(Scope.from_json(plan.scope), plan.user_id) as request:
+            access = Access(by.site, request)
+            access.check_person()
+            return may_use_tool(access, tool)
+    except (CallError, ScopeUnavailable):
+        return False
+
+
+def _note_uncertain(plan: Plan, records: list[audit.Record]) -> None:
+    """Store that a lease ran out, once somebody has noticed."""
+    if plan.state == PlanState.EXECUTING and effective(plan) is PlanState.UNCERTAIN:
+        move(plan, PlanState.UNCERTAIN, code="lease_over")
+        records.append(trail.entry(plan, "uncertain", code="lease_over"))
+
+
+def _call_of(plan: Plan) -> Callable[[], None]:
+    return lambda: _call(plan)
+
+
+def _call(plan: Plan) -> None:
+    """Ask the other system with what was stored, and record the end. Never raises for what happens there."""
+    tool, grant, attempt = all_tools()[plan.tool], grant_of(plan), plan.attempts
+    release_connections()
+    result: Any = None
+    try:
+        result = gate.call_out(tool, "call", grant, plan.payload)
+        ended, told = PlanState.EXECUTED, ""
+    except CallFailed as error:
+        ended, told = PlanState.FAILED, str(error)
+    except Exception as error:
+        logger.warning("Nobody knows whether plan %s was carried out: %r", plan.pk, error)
+        ended, told = PlanState.UNCERTAIN, ""
+    finish(plan.pk, tool, ended, result=result, reason=told, attempt=attempt)
+
+
+def finish(
+    plan_id: Any,
+    tool: WriteTool,
+    ended: PlanState,
+    *,
+    result: Any = None,
+    reason: str = "",
+    attempt: int | None = None,
+    by: Decider | None = None,
+    event: str = "",
+) -> bool:
+    """Record how an operation outside ended, and run the tool's settling step with it, in one transaction.
+
+    False when somebody else has recorded an end meanwhile. ``attempt`` is whose news it is: that nobody knows
+    is no news about a later attempt. A settling step that fails leaves the plan uncertain.
+    """
+    result = result if isinstance(result, dict) else None
+    try:
+        with transaction.atomic(using=router.db_for_write(Plan)):
+            lock_rows(Plan.objects.filter(pk=plan_id))
+            plan = clocked(Plan.objects.all()).get(pk=plan_id)
+            if plan.state not in CLAIMED or (
+                ended is PlanState.UNCERTAIN and (attempt != plan.attempts or plan.state == ended)
+            ):
+                return False
+            decided: dict[str, Any] = {"decided_by": by.key} if by is not None else {}
+            if ended is PlanState.UNCERTAIN:
+                move(plan, ended, code="no_answer")
+            else:
+                gate.settle(tool, grant_of(plan), succeeded=ended is PlanState.EXECUTED, result=result)
+                code = "" if ended is PlanState.EXECUTED else "call_failed"
+                move(plan, ended, result=result, reason=reason[:500], code=code, decided_at=Now(), **decided)
+            values = result_values(plan, result)
+            if by is not None:
+                values += trail.reason(reason, by)
+            audit.append(
+                plan.site,
+                plan.scope_key,
+                trail.entry(plan, event or str(ended), by=by, code=plan.code, values=values),
+            )
+            return True
+    except Exception:
+        if ended is PlanState.UNCERTAIN:
+            raise
+        logger.exception("The end of plan %s could not be recorded; it is uncertain until it is.", plan_id)
+        finish(plan_id, tool, PlanState.UNCERTAIN, attempt=attempt)
+        return False
+
+
+# -- by a person, when nobody knows -------------------------------------------------------------------------
+
+
+def look_up(plan: Plan, by: Decider) -> bool:
+    """Ask the other system what became of an uncertain operation. Tell whether it knew. Raises Denied."""
+    tool = _uncertain(plan, by)
+    if not tool.has_step("look_up"):
+        raise Denied("no_look_up", plan=plan)
+    release_connections()
+    try:
+        result = gate.call_out(tool, "look_up", grant_of(plan), plan.payload)
+        ended, told = PlanState.EXECUTED, ""
+    except CallFailed as error:
+        result, ended, told = None, PlanState.FAILED, str(error)
+    except Exception as error:
+        logger.warning("The other system could not be asked about plan %s: %r", plan.pk, error)
+        raise Denied("no_answer", plan=plan) from error
+    if ended is PlanState.EXECUTED and result is None:
+        audit.append(plan.site, plan.scope_key, trail.entry(plan, "looked_up", by=by, code="unknown_there"))
+        return False
+    return finish(plan.pk, tool, ended, result=result, reason=told, by=by, event="looked_up")
+
+
+def settle(plan: Plan, by: Decider, *, outcome: str, reason: str) -> bool:
+    """Let a second person say how an uncertain operation ended, with the reason. Raises Denied."""
+    tool = _uncertain(plan, by)
+    ends = {"executed": PlanState.EXECUTED, "failed": PlanState.FAILED}
+    if outcome not in ends or not reason.strip():
+        raise Denied("reason_needed", status=400, plan=plan)
+    code = why_not_approver(plan, by)
+    if code:
+        audit.append(plan.site, plan.scope_key, trail.entry(plan, "refused", by=by, code=code))
+        raise Denied(code, status=403, plan=plan)
+    return finish(plan.pk, tool, ends[outcome], reason=reason.strip(), by=by, event="settled")
+
+
+def _uncertain(plan: Plan, by: Decider) -> WriteTool:
+    """Return the tool of an uncertain plan, noted as such. Raises Denied."""
+    by.check()
+    tool = all_tools().get(plan.tool)
+    if tool is None:
+        raise Denied("tool_changed", plan=plan)
+    if effective(plan) is not PlanState.UNCERTAIN:
+        raise Denied("not_uncertain", plan=plan)
+    records: list[audit.Record] = []
+    with transaction.atomic(using=router.db_for_write(Plan)):
+        _note_uncertain(plan, records)
+        if records:
+            audit.append(plan.site, plan.scope_key, *records)
+    return tool

@@ -1,0 +1,304 @@
+"""What a person is shown of a plan: each viewer only what her own admin shows her, in her own language.
+
+Texts come from the stored document and from templates of the server, never from a model; what is the model's
+words is marked as such. Characters that hide or reorder others are made visible.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.apps import apps
+from django.contrib.admin.utils import quote
+from django.urls import NoReverseMatch, reverse
+from django.utils.translation import gettext as _
+
+from ..access import Access, EntityAccess
+from ..declaration import model_field
+from ..exceptions import CallError, ScopeUnavailable
+from ..models import Plan, PlanState
+from ..people import is_service_account
+from ..prefill import display, field_label
+from ..scope import enter_scope, page_url
+from ..tools.document import untyped
+from ..tools.write import all_tools
+from ..values import made_visible
+from .deciders import Decider
+from .rights import why_not_approver
+from .states import OPEN, effective, now_of
+from .texts import code_text
+from .undoing import can_be_undone
+
+logger = logging.getLogger("django_copilot")
+
+
+def as_json(plan: Plan, by: Decider) -> dict[str, Any]:
+    """Return the plan as this person may see it. ``plan`` was loaded with the database's time."""
+    try:
+        with enter_scope(by.scope, by.user.pk) as request:
+            return _Projection(plan, by, Access(by.site, request)).as_json()
+    except ScopeUnavailable as error:
+        logger.error("A plan can't be shown: %s", error)
+        return _Projection(plan, by, None).as_json()
+
+
+class _Projection:
+    def __init__(self, plan: Plan, by: Decider, access: Access | None) -> None:
+        self.plan, self.by, self.access = plan, by, access
+        self.document: Mapping[str, Any] = plan.document
+        self.is_own = plan.user_id is not None and plan.user_id == by.user.pk
+        self.state = effective(plan)
+        self.warned = False
+        self.obj, self.entity = self._record(plan.model, plan.object_pk)
+        self.shown: frozenset[str] = frozenset()
+        if self.obj is not None and self.entity is not None:
+            try:
+                with self.entity.at("change", self.obj):
+                    self.shown = self.entity.shows(self.obj)
+            except CallError:
+                pass
+
+    def as_json(self) -> dict[str, Any]:
+        plan, tool = self.plan, all_tools().get(self.plan.tool)
+        title = str(tool.title) if tool is not None else plan.tool
+        ends = plan.approve_by if plan.state == PlanState.AWAITING_APPROVAL else plan.expires_at
+        changes = [self._change(each) for each in self.document.get("changes", ())]
+        body: dict[str, Any] = {
+            "id": str(plan.pk),
+            "tool": plan.tool,
+            "category": plan.category,
+            "state": str(self.state),
+            "stateLabel": str(self.state.label),
+            "title": self.clean(title),
+            "summary": self.clean(self._summary(title)),
+            "changes": changes,
+            "effects": [self._effect(each) for each in self._effects()],
+            "arguments": self._arguments(),
+            "actingAs": self.clean(self.document.get("acting_as", "")),
+            "touched": [field_label(self._model, name) for name in self.document.get("touched", ())],
+            "reversible": bool(self.document.get("reversible")),
+            "needsApproval": plan.needs_approval,
+            "expiresAt": ends.isoformat() if ends else None,
+            "secondsLeft": max(0, int((ends - now_of(plan)).total_seconds())) if ends else 0,
+            "digest": plan.digest,
+            "result": plan.result,
+            "resultRows": self._result_rows(),
+            "reason": self.clean(plan.reason) or (code_text(plan.code) if plan.code else ""),
+            "code": plan.code,
+            "verb": self.clean(title),
+            "requester": "" if self.is_own else self.clean(str(plan.user or "")),
+            "isUndo": bool(plan.undo_of_id),
+            "createdAt": plan.created_at.isoformat(),
+            "recordUrl": self._record_url(),
+        }
+        body["can"] = self._can()
+        body["canContinue"] = self._can_continue()
+        body["warnings"] = (
+            [_("Some of these values hold characters that can't be seen; they are written as their codes.")]
+            if self.warned
+            else []
+        )
+        return body | urls_of(plan)
+
+    # -- parts ---------------------------------------------------------------------------------------
+
+    @property
+    def _model(self) -> Any:
+        return apps.get_model(self.plan.model)
+
+    def clean(self, text: Any) -> str:
+        """Return text with nothing hidden in it, and remember if there was something."""
+        shown = made_visible(str(text))
+        self.warned = self.warned or shown != str(text)
+        return shown
+
+    def _record(self, label: str, pk: str) -> tuple[Any, EntityAccess | None]:
+        """Return a record that this viewer may see, and its entity, or (None, None)."""
+        try:
+            model = apps.get_model(label)
+            entity = self.access.registered(model) if self.access is not None else None
+            return (entity.record(pk), entity) if entity is not None else (None, None)
+        except (CallError, LookupError):
+            return None, None
+
+    def _summary(self, title: str) -> str:
+        try:
+            name = str(self._model._meta.verbose_name)
+        except LookupError:
+            name = self.plan.model
+        record = str(self.obj) if self.obj is not None else f"{name} {self.plan.object_pk}"
+        if self.plan.undo_of_id:
+            return _("Undo: %(tool)s, %(record)s") % {"tool": title, "record": record}
+        return _("%(tool)s: %(record)s") % {"tool": title, "record": record}
+
+    def _change(self, change: Mapping[str, str]) -> dict[str, Any]:
+        """Return one change; the old value only where this viewer's admin shows her that field."""
+        name = change["field"]
+        field = model_field(self._model, name)
+        hidden = name not in self.shown
+        given = set(self._said())
+        return {
+            "field": name,
+            "label": self.clean(field_label(self._model, name)),
+            "old": None if hidden else self._value(field, change["old"]),
+            "new": self._value(field, change["new"]),
+            "origin": "model" if change["new"] in given else "system",
+            **({"oldHidden": True} if hidden else {}),
+        }
+
+    def _said(self) -> Sequence[str]:
+        """Return the typed texts of the model's own arguments."""
+        return list(self.document.get("arguments", {}).get("model", {}).values())
+
+    def _value(self, field: Any, text: str) -> str:
+        value = untyped(text)
+        if field is not None and (field.many_to_many or field.remote_field is not None):
+            pairs = value if isinstance(value, list) else [value] if value is not None else []
+            return self.clean(", ".join(self._label(label, pk) for label, pk in pairs))
+        return self.clean(display(field, value))
+
+    def _label(self, label: str, pk: str) -> str:
+        """Return a related record's label where the viewer may see that record, else its key."""
+        obj, _entity = self._record(label, pk)
+        return str(obj) if obj is not None else pk
+
+    def _effects(self) -> list[Mapping[str, Any]]:
+        return [*self.document.get("effects", ()), *self.document.get("dry_run", ())]
+
+    def _effect(self, effect: Mapping[str, Any]) -> str:
+        values = {name: self._plain(value) for name, value in effect["values"].items()}
+        text = _(effect["text"]) if effect["text"] else ""
+        try:
+            return self.clean(text % values if values else text)
+        except (KeyError, ValueError, TypeError):  # a translation with other names in it
+            return self.clean(effect["text"])
+
+    def _plain(self, text: str) -> str:
+        value = untyped(text)
+        if isinstance(value, tuple):
+            return self._label(*value)
+        return display(None, value)
+
+    def _arguments(self) -> list[dict[str, str]]:
+        told = []
+        for origin in ("model", "system"):
+            for name, text in self.document.get("arguments", {}).get(origin, {}).items():
+                told.append(
+                    {
+                        "name": name,
+                        "label": self.clean(_(name.replace("_", " ")).capitalize()),
+                        "value": self.clean(self._plain(text)),
+                        "origin": origin,
+                    }
+                )
+        return told
+
+    def _result_rows(self) -> list[dict[str, str]]:
+        if not isinstance(self.plan.result, dict):
+            return []
+        return [
+            {"label": self.clean(_(str(name).replace("_", " ")).capitalize()), "value": self.clean(value)}
+            for name, value in self.plan.result.items()
+            if isinstance(value, str | int | float | bool)
+        ]
+
+    def _record_url(self) -> str:
+        if self.obj is None or self.entity is None:
+            return ""
+        try:
+            return page_url(self.entity.model_admin, "change", quote(self.obj.pk))
+        except NoReverseMatch:
+            return ""
+
+    # -- what can be done ----------------------------------------------------------------------------
+
+    def _can(self) -> list[str]:
+        plan, state = self.plan, self.state
+        acts = not self.by.impersonated and not is_service_account(self.by.user)
+        can: list[str] = []
+        tool = all_tools().get(plan.tool)
+        approver = state in (PlanState.AWAITING_APPROVAL, PlanState.UNCERTAIN) and (
+            not self.is_own and acts and why_not_approver(plan, self.by) == ""
+        )
+        if self.is_own and acts:
+            if state is PlanState.PROPOSED:
+                can.append("confirm")
+            if state is PlanState.UNCERTAIN:
+                can.append("retry")
+            if can_be_undone(plan):
+                can.append("undo")
+            if state in (PlanState.EXPIRED, PlanState.STALE) and not plan.undo_of_id:
+                can.append("again")
+        if approver and state is PlanState.AWAITING_APPROVAL:
+            can.append("approve")
+        if state in OPEN and (self.is_own or approver):
+            can.append("reject")
+        if state is PlanState.UNCERTAIN and acts and tool is not None and tool.has_step("look_up"):
+            can.append("look_up")
+        if state is PlanState.UNCERTAIN and approver:
+            can.append("settle")
+        return can
+
+    def _can_continue(self) -> bool:
+        turn = self.plan.turn
+        return bool(
+            self.is_own
+            and turn is not None
+            and turn.stored
+            and turn.stored.get("plan") == str(self.plan.pk)
+            and self.state not in (*OPEN, PlanState.EXECUTING, PlanState.UNCERTAIN)
+        )
+
+
+def urls_of(plan: Plan) -> dict[str, str]:
+    """Return the addresses of a plan's page and of everything that can be done with it."""
+    names = {
+        "url": "detail",
+        "confirmUrl": "confirm",
+        "rejectUrl": "reject",
+        "approveUrl": "approve",
+        "undoUrl": "undo",
+        "againUrl": "again",
+        "lookUpUrl": "look_up",
+        "settleUrl": "settle",
+    }
+    return {
+        key: reverse(f"admin:django_copilot_plan_{name}", args=[plan.pk], current_app=plan.site)
+        for key, name in names.items()
+    }
+
+
+def for_model(plan: Plan, access: Access) -> dict[str, Any]:
+    """Return what the model is told of a decision: the state, and no value that it may not read."""
+    state = effective(plan)
+    told: dict[str, Any] = {"plan": str(plan.pk), "status": str(state)}
+    if state is PlanState.REJECTED:
+        told["message"] = "NOT EXECUTED: declined by a person: " + (plan.reason or "no reason given")
+    elif state is PlanState.EXECUTED:
+        told["message"] = "EXECUTED. The person confirmed it."
+        entity = access.labelled(plan.model)
+        if entity is not None and entity.can_view:
+            readable = entity.readable()
+            new = {
+                each["field"]: _scalar(each["new"])
+                for each in plan.document.get("changes", ())
+                if each["field"] in readable
+            }
+            if new:
+                told["now"] = new
+    elif state is PlanState.UNDONE:
+        told["message"] = "EXECUTED, and undone by the person since."
+    elif state is PlanState.UNCERTAIN:
+        told["message"] = "Nobody knows yet whether this was executed. Do not propose it again."
+    elif state in (PlanState.AWAITING_APPROVAL, PlanState.EXECUTING):
+        told["message"] = "NOT EXECUTED yet."
+    else:
+        told["message"] = f"NOT EXECUTED: {state}."
+    return told
+
+
+def _scalar(text: str) -> Any:
+    value = untyped(text)
+    return value if isinstance(value, str | int | bool) or value is None else text.partition(":")[2]

@@ -1,0 +1,79 @@
+"""Whose plan it is: who sees that there is one, and who may be its second person."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from typing import Any
+
+from django.apps import apps
+
+from ..access import Access
+from ..exceptions import CallError, ScopeUnavailable
+from ..models import Plan, PlanKind
+from ..scope import enter_scope
+from ..tools.write import all_tools
+from .deciders import Decider
+from .states import CLAIMED, clocked
+
+logger = logging.getLogger("django_copilot")
+
+APPROVE = "django_copilot.approve_plan"
+
+
+def is_visible(plan: Plan, user: Any) -> bool:
+    """Tell whether a plan of this site and scope is there for a person at all.
+
+    Her own always; another's only for those who may approve, once it waits or has waited for approval, or
+    while nobody knows how it ended.
+    """
+    if plan.user_id is not None and plan.user_id == user.pk:
+        return True
+    waited = plan.needs_approval and plan.confirmed_at is not None
+    stuck = plan.confirmed_at is not None and plan.state in CLAIMED
+    return (waited or stuck) and bool(user.has_perm(APPROVE))
+
+
+def find(plan_id: Any, by: Decider) -> Plan | None:
+    """Return a plan of a write tool by the text of its id as this person may see it, or None."""
+    try:
+        ident = plan_id if isinstance(plan_id, uuid.UUID) else uuid.UUID(plan_id)
+    except (ValueError, TypeError, AttributeError):
+        return None
+    here = Plan.objects.filter(pk=ident, site=by.scope.site, scope_key=by.scope.key, kind=PlanKind.TOOL)
+    plan = clocked(here.select_related("user", "turn", "undo_of")).first()
+    return plan if plan is not None and is_visible(plan, by.user) else None
+
+
+def why_not_approver(plan: Plan, by: Decider) -> str:
+    """Return the code of what forbids this person to be the second one of a plan, or ""."""
+    if by.key in (plan.confirmed_by, plan.proposed_by) or by.key == str(plan.user_id):
+        return "own_plan"
+    tool = all_tools().get(plan.tool)
+    if tool is None or not by.user.has_perms((APPROVE, *tool.approve_permissions)):
+        return "not_allowed"
+    try:
+        with enter_scope(by.scope, by.user.pk) as request:
+            if not by.site.has_permission(request):
+                return "not_allowed"
+            return "" if _sees_all(plan, Access(by.site, request)) else "approver_cannot_see"
+    except ScopeUnavailable as error:
+        logger.error("An approver's rights can't be asked: %s", error)
+        return "not_allowed"
+
+
+def _sees_all(plan: Plan, access: Access) -> bool:
+    """Tell whether a person may view each record that a plan is bound to, and each field that it changes."""
+    try:
+        for each in plan.document["records"]:
+            entity = access.registered(apps.get_model(each["model"]))
+            if entity is None or not entity.can_view:
+                return False
+            obj = entity.record(each["pk"])
+            if (each["model"], each["pk"]) == (plan.model, plan.object_pk):
+                with entity.at("change", obj):
+                    if not {change["field"] for change in plan.document["changes"]} <= entity.shows(obj):
+                        return False
+    except (CallError, LookupError):
+        return False
+    return True
