@@ -20,6 +20,7 @@ class ToolSpec:
     parameters: dict[str, Any]  # JSON schema of the arguments; an object, additionalProperties false
     kind: Literal["query", "form", "delete", "question", "find", "write"]  # stays on our side
     model: str = ""  # "app_label.ModelName" of the entity, "" if none; stays on our side
+    title: str = ""  # what people call a write tool, in the person's language; stays on our side
 
 
 @dataclass(frozen=True, kw_only=True)

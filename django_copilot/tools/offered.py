@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection
+from dataclasses import replace
 
 from ..access import Access
 from ..backends.base import ToolSpec
@@ -60,4 +61,4 @@ def write_specs(access: Access, message: str, *, offered: Collection[str] = ()) 
             break
         if may_use_tool(access, tool):
             chosen.add(tool.name)
-    return [tool.spec for tool in all_tools().values() if tool.name in chosen]
+    return [replace(tool.spec, title=str(tool.title)) for tool in all_tools().values() if tool.name in chosen]

@@ -16,6 +16,7 @@ from .lookup import Lookup, item_id, look_up
 from .sentence import understand
 from .texts import TEXTS, VERB_NAMES, capital, counted, quoted, say
 from .tokens import fold
+from .tools import tool_examples, tool_reply
 from .turn import Turn
 from .values import Item, Related
 from .words import LEAVE, YES, Intent, Language
@@ -34,6 +35,9 @@ _INTENTS: tuple[Intent, ...] = ("query", "create", "change", "delete")
 def next_reply(request: ModelRequest, *, find: FindModel) -> ModelReply:
     """Return the next reply of the turn that a request is about."""
     turn = Turn(request)
+    called = tool_reply(turn, _interface(request.context))
+    if called is not None:
+        return called
     entities = entities_of(request.tools, find=find)
     command = _command(turn, entities, _today(request.context))
     if turn.errors:
@@ -254,7 +258,8 @@ class Steps:
             return self._say("nothing_offered")
         shown = next((one for one in self.entities if one.tool("query") is not None), None)
         example = [say(self.language, "example", nouns=shown.plural[self.language])] if shown else []
-        return "\n".join([self._say("offer"), *lines, *example])
+        tasks = tool_examples(self.turn, self.language)
+        return "\n".join([self._say("offer"), *lines, *example, *([tasks] if tasks else [])])
 
     def _say(self, key: str, **values: object) -> str:
         entity = self.command.entity
@@ -358,6 +363,15 @@ def _question(text: str) -> str:
             if re.match(pattern, text[:_QUESTION], re.DOTALL):
                 return key
     return ""
+
+
+def _interface(context: str) -> Language:
+    """Return the language of the person's admin: a task is called by its name there."""
+    try:
+        told = str(json.loads(context)["interface_language"])[:2]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return "en"
+    return "pl" if told == "pl" else "ru" if told == "ru" else "en"
 
 
 def _today(context: str) -> datetime.date | None:

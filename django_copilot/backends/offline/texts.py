@@ -42,6 +42,12 @@ TEXTS: Mapping[Language, Mapping[str, str]] = {
         "which_related": "I found no {what}. What is meant? You can also leave it out.",
         "leave_out": "Leave it out",
         "ready": "The page is ready.",
+        "tool_executed": "Done: you confirmed it.",
+        "tool_rejected": "All right, I leave it.",
+        "tool_uncertain": "Nobody knows yet whether it was done. It can be tried again on its page.",
+        "tool_other": "It was not done.",
+        "tool_missing": "I also need: {names}.",
+        "tool_offer": "Or write the name of a task and what it needs, for example:",
     },
     "pl": {
         "intro": "To jest pokaz bez sieci: żaden model nie jest pytany. Rozumiem proste zdania.",
@@ -74,6 +80,12 @@ TEXTS: Mapping[Language, Mapping[str, str]] = {
         "which_related": "Nie ma tu: {what}. Co wpisać? Można to też pominąć.",
         "leave_out": "Pomiń to",
         "ready": "Strona jest gotowa.",
+        "tool_executed": "Zrobione: potwierdzono.",
+        "tool_rejected": "Dobrze, zostawiam to.",
+        "tool_uncertain": "Jeszcze nie wiadomo, czy to zrobiono. Na stronie tej propozycji można spróbować ponownie.",
+        "tool_other": "Nie zrobiono tego.",
+        "tool_missing": "Potrzebuję jeszcze: {names}.",
+        "tool_offer": "Możesz też napisać nazwę zadania i to, czego wymaga, na przykład:",
     },
     "ru": {
         "intro": "Это показ без сети: никакая модель не спрашивается. Я понимаю простые предложения.",
@@ -106,6 +118,12 @@ TEXTS: Mapping[Language, Mapping[str, str]] = {
         "which_related": "Здесь нет: {what}. Что указать? Это можно и пропустить.",
         "leave_out": "Пропустить это",
         "ready": "Страница готова.",
+        "tool_executed": "Готово: вы подтвердили.",
+        "tool_rejected": "Хорошо, оставляю как есть.",
+        "tool_uncertain": "Пока неизвестно, сделано ли это. На странице предложения можно попробовать ещё раз.",
+        "tool_other": "Это не сделано.",
+        "tool_missing": "Мне нужно ещё: {names}.",
+        "tool_offer": "Или напишите название задачи и то, что для неё нужно, например:",
     },
 }
 

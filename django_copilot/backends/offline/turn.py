@@ -43,6 +43,12 @@ class Turn:
             self.closed = True
         self._results[call.name, _canonical(_object(call.arguments))] = result
 
+    def result_of(self, spec: ToolSpec) -> Mapping[str, Any] | None:
+        """Return the last result of a tool in this turn, whatever it was called with, or None."""
+        return next(
+            (found for (name, _), found in reversed(self._results.items()) if name == spec.name), None
+        )
+
     @property
     def over(self) -> bool:
         """Tell whether no more may be read in this turn."""

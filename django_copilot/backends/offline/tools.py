@@ -1,0 +1,101 @@
+"""Write tools, called by name: the tool's title or name, then its arguments as "name value", in any order.
+
+    Refund payment SO-0000012, amount cents 900, reason damaged on the way
+
+There is no more grammar than that: what a tool means is its developers' business.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ..base import ModelReply, ToolSpec
+from .texts import TEXTS, say
+from .tokens import fold
+from .turn import Turn
+from .words import Language
+
+_TRIM = " \t\r\n,;:=\"'„”“«»"
+
+
+def tool_reply(turn: Turn, language: Language) -> ModelReply | None:
+    """Return the call that a message spells out, what became of it, or None when it names no write tool."""
+    for spec in turn.tools.values():
+        if spec.kind != "write":
+            continue
+        rest = _rest(turn.command, spec)
+        if rest is None:
+            continue
+        result = turn.result_of(spec)
+        if result is None:
+            return turn.act(spec, _arguments(spec, rest))
+        return ModelReply(text=_told(result, language), model="offline")
+    return None
+
+
+def _rest(command: str, spec: ToolSpec) -> str | None:
+    """Return what comes after the tool's title or name at the beginning of a message, or None."""
+    for name in (spec.title, spec.name, spec.name.replace("_", " ")):
+        start = command.strip()[: len(name)]
+        if name and fold(start) == fold(name):
+            rest = command.strip()[len(name) :]
+            if not rest[:1].isalnum():
+                return rest
+    return None
+
+
+def _arguments(spec: ToolSpec, rest: str) -> dict[str, Any]:
+    """Return the arguments that are named in a text; one before all names is the first argument."""
+    properties: Mapping[str, Any] = spec.parameters.get("properties", {})
+    names = {fold(form): name for name in properties for form in (name, name.replace("_", " "))}
+    if not names:
+        return {}
+    longest = sorted(names, key=len, reverse=True)
+    pattern = re.compile(rf"(?<!\w)({'|'.join(map(re.escape, longest))})(?!\w)\s*[:=]?", re.IGNORECASE)
+    found = list(pattern.finditer(rest))
+    given: dict[str, Any] = {}
+    before = rest[: found[0].start() if found else len(rest)].strip(_TRIM)
+    if before:
+        given[next(iter(properties))] = before
+    for number, match in enumerate(found):
+        end = found[number + 1].start() if number + 1 < len(found) else len(rest)
+        value = rest[match.end() : end].strip(_TRIM)
+        if value:
+            given.setdefault(names[fold(match[1])], value)
+    return {name: _typed(properties[name], value) for name, value in given.items()}
+
+
+def _typed(schema: Mapping[str, Any], value: str) -> Any:
+    if schema.get("type") == "integer" and re.fullmatch(r"-?[0-9]{1,18}", value):
+        return int(value)
+    if schema.get("type") == "boolean" and fold(value) in ("true", "false"):
+        return fold(value) == "true"
+    return value
+
+
+def _told(result: Mapping[str, Any], language: Language) -> str:
+    """Return what became of a call. What a read-only tool answers, and why one refused, is said as it is."""
+    error = result.get("error")
+    if isinstance(error, Mapping):
+        missing = error.get("missing")
+        if isinstance(missing, list):
+            return say(
+                language, "tool_missing", names=", ".join(str(each).replace("_", " ") for each in missing)
+            )
+        return say(language, "error", message=str(error.get("message", "")))
+    if "status" in result:
+        key = f"tool_{result['status']}"
+        return say(language, key if key in TEXTS[language] else "tool_other")
+    return str(result.get("result") or result)
+
+
+def tool_examples(turn: Turn, language: Language) -> str:
+    """Return how the write tools on offer are called, or ""."""
+    lines = [
+        f"{spec.title or spec.name}: " + ", ".join(f"{name.replace('_', ' ')} …" for name in names)
+        for spec in turn.tools.values()
+        if spec.kind == "write" and (names := list(spec.parameters.get("properties", {})))
+    ]
+    return "\n".join([say(language, "tool_offer"), *lines[:3]]) if lines else ""
