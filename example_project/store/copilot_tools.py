@@ -21,10 +21,8 @@ from . import payments
 from .models import Order, Payment, Refund
 
 APPROVAL_OVER = 10_000  # cents
-_SPENT = (
-    Refund.State.PENDING,
-    Refund.State.SUCCEEDED,
-)  # a pending refund counts until it is known to have failed
+# A pending refund counts as spent until it is known to have failed.
+_SPENT = (Refund.State.PENDING, Refund.State.SUCCEEDED)
 
 
 @write_tool(
@@ -33,10 +31,8 @@ _SPENT = (
     permissions=["store.view_order"],
     title=_("Draft a message to a customer"),
 )
-def draft_customer_message(
-    ctx: Any, order: str, topic: Annotated[str, Arg(max_length=200, description="what it is about")]
-) -> str:
-    """Draft a short message to the customer of an order, by the order's number. It is not sent."""
+def draft_customer_message(ctx: Any, order: str, topic: Annotated[str, Arg(max_length=200)]) -> str:
+    """Draft a message to the customer of an order, by its number. Sends nothing."""
     found = ctx.get(Order, number=order)
     try:
         greeting = gettext("Dear %(name)s,") % {"name": ctx.related(found, "customer").name}
@@ -70,7 +66,7 @@ def change_shipping_address(
     postal_code: Annotated[str, Arg(max_length=20)],
     city: Annotated[str, Arg(max_length=80)],
 ) -> Preview:
-    """Change where an order that has not shipped yet is delivered, by the order's number."""
+    """Change where an order, named by its number, is delivered."""
     found = ctx.get(Order, number=order)
     if found.status == Order.Status.SHIPPED:
         raise Refused(gettext("This order has shipped; its address can't change any more."))
@@ -89,10 +85,10 @@ def change_shipping_address(
 def refund_payment(
     ctx: Any,
     order: str,
-    amount_cents: Annotated[int, Arg(min=1, description="in cents of the payment's currency")],
+    amount_cents: Annotated[int, Arg(min=1)],
     reason: Annotated[str, Arg(max_length=200)],
 ) -> Preview:
-    """Give money back to the customer of an order, by the order's number, through the payment gateway."""
+    """Give money back to the customer of an order, named by its number."""
     if not payments.is_set_up():
         raise Refused(
             gettext("Nothing can be refunded: the setting STORE_GATEWAY_URL names no payment gateway.")
