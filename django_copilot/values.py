@@ -295,7 +295,7 @@ def field_schema(field: Any, form_field: forms.Field | None = None) -> dict[str,
         case models.IntegerField():
             return {"type": "integer"}
         case models.DecimalField() | models.FloatField():
-            return {"type": "string", "description": "decimal, as 1234.50"}
+            return {"type": "string"}
         case models.DateTimeField():
             return {"type": "string", "format": "date-time"}
         case models.DateField():

@@ -46,7 +46,7 @@ _KINDS: dict[Any, dict[str, Any]] = {
     str: {"type": "string"},
     int: {"type": "integer"},
     bool: {"type": "boolean"},
-    decimal.Decimal: {"type": "string", "description": "decimal, as 1234.50"},
+    decimal.Decimal: {"type": "string"},
     datetime.date: {"type": "string", "format": "date"},
 }
 
@@ -102,7 +102,7 @@ def _argument(where: str, parameter: inspect.Parameter, hint: Any) -> Argument:
 
 
 def schema_of(arguments: Mapping[str, Argument]) -> dict[str, Any]:
-    """Return the JSON schema of the arguments."""
+    """Return the JSON schema of the arguments. Lengths are not in it: a model can't count, and they are checked."""
     required = [each.name for each in arguments.values() if each.required]
     return {
         "type": "object",
@@ -121,8 +121,6 @@ def _schema(argument: Argument) -> dict[str, Any]:
         schema["minimum"] = arg.min
     if arg.max is not None:
         schema["maximum"] = arg.max
-    if arg.max_length != MAX_TEXT:
-        schema["maxLength"] = arg.max_length
     if argument.many:
         schema = {"type": "array", "items": schema}
     if arg.description:

@@ -15,7 +15,6 @@ from ..access import Access, EntityAccess
 from ..backends.base import ToolSpec
 from ..declaration import admin_of, model_field
 from ..exceptions import CallError
-from ..rows import DEFAULT_LIMIT, MAX_LIMIT
 from ..values import field_schema
 
 logger = logging.getLogger("django_copilot")
@@ -92,15 +91,12 @@ def _query(entity: EntityAccess) -> tuple[str, dict[str, Any]] | None:
             filters[name] = schema
     plural = entity.model._meta.verbose_name_plural
     return (
-        f"Read {plural}, in the admin's own order. Filters match exactly.",
+        f"Read {plural}. Filters match exactly.",
         {
             "properties": {
-                "fields": {"type": "array", "items": {"type": "string", "enum": list(readable)}},
+                "fields": {"type": "array", "items": {"enum": list(readable)}},
                 "filters": {"type": "object", "additionalProperties": False, "properties": filters},
-                "limit": {
-                    "type": "integer",
-                    "description": f"{DEFAULT_LIMIT} if omitted, at most {MAX_LIMIT}",
-                },
+                "limit": {"type": "integer"},
             }
         },
     )
@@ -115,10 +111,10 @@ def _form(entity: EntityAccess) -> tuple[str, dict[str, Any]] | None:
     fields = {name: _value_schema(entity.access, entity.model, name, writing=True) or {} for name in names}
     plural = entity.model._meta.verbose_name_plural
     if adding and changing:
-        which = ", filled in: that record's with id, a new one without"
+        which = ": that record's with id, a new one without"
     else:
-        which = f" for {'a new' if adding else 'an existing'} record, filled in"
-    description = f"Open the form of {plural}{which}. Saves nothing."
+        which = f" for {'a new' if adding else 'an existing'} record"
+    description = f"Fill in the form of {plural}{which}."
     parameters: dict[str, Any] = {
         "properties": {
             **({"id": {"type": "string"}} if changing else {}),
@@ -134,7 +130,7 @@ def _delete(entity: EntityAccess) -> tuple[str, dict[str, Any]] | None:
     if not (entity.can_view and entity.can_delete):
         return None
     return (
-        f"Open the page of {entity.model._meta.verbose_name_plural} that asks the person whether to delete one.",
+        f"Open the delete page of one of {entity.model._meta.verbose_name_plural}.",
         {"required": ["id"], "properties": {"id": {"type": "string"}}},
     )
 

@@ -257,6 +257,7 @@ class WriteTool:
             self.name,
             self.description,
             self.schema,
+            {each.name: each.arg.max_length for each in self.arguments.values()},
             self.model._meta.label_lower,
             str(self.category),
             self.verb,
