@@ -111,7 +111,7 @@ def _form(entity: EntityAccess) -> tuple[str, dict[str, Any]] | None:
     fields = {name: _value_schema(entity.access, entity.model, name, writing=True) or {} for name in names}
     plural = entity.model._meta.verbose_name_plural
     if adding and changing:
-        which = ": that record's with id, a new one without"
+        which = ": that record's with id, else a new one"
     else:
         which = f" for {'a new' if adding else 'an existing'} record"
     description = f"Fill in the form of {plural}{which}."
@@ -130,7 +130,7 @@ def _delete(entity: EntityAccess) -> tuple[str, dict[str, Any]] | None:
     if not (entity.can_view and entity.can_delete):
         return None
     return (
-        f"Open the delete page of one of {entity.model._meta.verbose_name_plural}.",
+        f"Open the delete page of one {entity.model._meta.verbose_name}.",
         {"required": ["id"], "properties": {"id": {"type": "string"}}},
     )
 
