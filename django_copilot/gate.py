@@ -365,7 +365,9 @@ def call_out(tool: WriteTool, step: Literal["call", "look_up"], grant: Grant, pa
     if step == "call":
         _check_grant(grant, tool)
     for each in connections.all(initialized_only=True):
-        if each.in_atomic_block and not all(block._from_testcase for block in each.atomic_blocks):
+        if each.in_atomic_block and not all(
+            getattr(block, "_from_testcase", False) for block in each.atomic_blocks
+        ):
             raise NoGrant("Another system is never asked inside a transaction.")
     return _step(tool, step)(json.loads(payload) if payload else None, grant.key)
 

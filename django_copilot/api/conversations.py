@@ -168,9 +168,7 @@ class DetailView(OwnConversation):
         for message in [each for each in messages if each.plan_id][-SHOWN_PLANS:]:
             plan = find(message.plan_id, by)
             if plan is not None:
-                latest = clocked(
-                    Plan.objects.filter(turn_id=plan.turn_id, tool=plan.tool, made_from=plan)
-                ).first()
+                latest = clocked(Plan.objects.filter(tool=plan.tool, made_from=plan)).first()
                 shown[str(message.pk)] = as_json(latest or plan, by)
         return shown
 

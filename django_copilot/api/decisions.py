@@ -40,9 +40,7 @@ class PlanPage(OwnPage):
 
     def admit_person(self, request: HttpRequest) -> Scope:
         """Admit whoever may use the assistant, and whoever may approve: she need not use it herself."""
-        if (
-            has_entities(self.site) and self.site.has_permission(request) and request.user.has_perm(APPROVE)  # type: ignore[union-attr]
-        ):
+        if has_entities(self.site) and self.site.has_permission(request) and request.user.has_perm(APPROVE):
             scope = scope_of(request, self.site)
         else:
             scope = admit(request, self.site, request.user)

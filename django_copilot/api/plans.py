@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlencode
 
 from django.apps import apps
@@ -64,10 +64,10 @@ class PlanView(OwnPlan):
         """Return the plan."""
         of_tool = find(ident, self.by)
         if of_tool is not None:
-            shown = as_json(of_tool, self.by)
+            told = as_json(of_tool, self.by)
             if wants_json(request):
-                return json_answer(shown)
-            return self.page(request, "plan_detail.html", title=shown["summary"], plan=shown)
+                return json_answer(told)
+            return self.page(request, "plan_detail.html", title=told["summary"], plan=told)
         plan = self.plan(request, ident)
         model = apps.get_model(plan.model)
         changes: list[dict[str, str]] = []
@@ -155,7 +155,7 @@ class AgainView(OwnPlan):
     def post(self, request: HttpRequest, ident: str) -> HttpResponse:
         """Store a new plan with the same values and go to its page."""
         if find(ident, self.by) is not None:
-            return MakeAgainView.as_view(site=self.site)(request, ident)
+            return cast(HttpResponse, MakeAgainView.as_view(site=self.site)(request, ident))
         plan = self.plan(request, ident)
         if plan.state == PlanState.EXECUTED:
             return self.go("django_copilot_plan_detail", plan.pk)

@@ -277,7 +277,7 @@ def _is_still_there(work: _Work, by: Decider) -> bool:
         _close_stale(work, by, "tool_changed")
     else:
         if not isinstance(tool.approval, Always | Never):
-            lock_rows(get_user_model()._base_manager.filter(pk=plan.user_id))
+            lock_rows(get_user_model()._base_manager.filter(pk=plan.user.pk))
         for label, pk in sorted({(each["model"], each["pk"]) for each in plan.document["records"]}):
             if lock_record(apps.get_model(label), pk) is None:
                 _close_stale(work, by, "record_gone")

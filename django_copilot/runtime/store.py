@@ -168,7 +168,7 @@ def take_up(conversation: Conversation, plan: Plan) -> Turn | None:
         with transaction.atomic():
             close_dead(conversation)
             turn = Turn.objects.filter(
-                pk=plan.turn_id, conversation=conversation, state=TurnState.WAITING
+                pk=plan.turn_id or uuid.UUID(int=0), conversation=conversation, state=TurnState.WAITING
             ).first()
             if turn is None or not turn.stored or turn.stored.get("plan") != str(plan.pk):
                 return None

@@ -293,7 +293,9 @@ class _Driver:
             return machine.Interrupted(code="failed")
         if isinstance(outcome, Planned):
             outcome = self.planned(outcome)
-        self.told.append(trail.tool_call(self.turn, call, outcome, model=self.model, prompt=prompt.VERSION))
+        self.told.append(
+            trail.tool_call(self.turn, call, outcome, model=self.model, prompt=str(prompt.VERSION))
+        )
         return self.returned(outcome)
 
     def planned(self, outcome: Planned) -> Planned | Failed:

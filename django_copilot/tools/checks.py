@@ -85,7 +85,7 @@ def _check_tool(tool: WriteTool) -> Iterator[checks.CheckMessage]:
 
 
 def _check_steps(tool: WriteTool) -> Iterator[checks.CheckMessage]:
-    outside = [name for name in ("reserve", "settle", "look_up") if tool.has_step(name)]  # type: ignore[arg-type]
+    outside = [name for name in ("reserve", "settle", "look_up") if tool.has_step(name)]
     if tool.category is Category.READ_ONLY and (
         outside or tool.has_step("apply") or tool.is_external or tool.has_step("dry_run") or tool.reversible
     ):
