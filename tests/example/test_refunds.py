@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -151,6 +152,20 @@ def test_over_a_hundred_euro_in_two_parts_waits_for_a_second_person(account: Acc
     assert (status, answer["plan"]["state"]) == (200, "executed")
     assert [each["amount_cents"] for each in ledger.refunds()] == [6_000, 4_001]
     assert [state for state, _cents, _reference in states()] == ["succeeded", "succeeded"]
+
+
+def test_the_sentence_of_the_readme_is_understood_without_a_model(
+    account: Account, ledger: Ledger, settings: Any
+) -> None:
+    readme = (Path(__file__).resolve().parents[2] / "README.md").read_text("utf-8")
+    (sentence,) = re.findall(r"`(Refund payment [^`]+)`", readme)
+    settings.COPILOT = {**settings.COPILOT, "BACKEND": "offline"}
+    support = account("support")
+    plan = ask(support, sentence)["plan"]
+    assert (plan["tool"], plan["state"]) == ("refund_payment", "proposed")
+    assert decide(support, plan, "confirm")[1]["plan"]["state"] == "executed"
+    (paid,) = ledger.refunds()
+    assert (paid["amount_cents"], paid["reason"]) == (2_000, "arrived broken")
 
 
 def test_nothing_else_is_refunded_while_nobody_knows(account: Account, ledger: Ledger) -> None:
