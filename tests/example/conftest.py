@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
 
 from example_project.store.data import create_data
+from example_project.store.gateway import Gateway
+from example_project.store.ledger import Ledger
 from example_project.store.people import create_people
+
+from .gateways import PAID, TOKEN, serving
 
 
 @pytest.fixture
@@ -32,3 +38,18 @@ def log_in(people: None) -> Callable[[str], Client]:
         return client
 
     return log_in
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger(tmp_path / "books.sqlite3", find=PAID.get)
+
+
+@pytest.fixture
+def gateway(ledger: Ledger, settings: Any) -> Iterator[Gateway]:
+    """Serve a gateway that knows two payments, as the one of the store."""
+    with serving(ledger) as gateway:
+        settings.STORE_GATEWAY_URL = gateway.address
+        settings.STORE_GATEWAY_TOKEN = TOKEN
+        settings.STORE_GATEWAY_SECONDS = 10
+        yield gateway

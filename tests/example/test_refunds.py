@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from django.test import Client
 
 from django_copilot.testing import Call, ask, copilot_client, script
 from example_project.store.gateway import Gateway
-from example_project.store.ledger import Behaviour, Ledger, Paid
+from example_project.store.ledger import Behaviour, Ledger
 from example_project.store.models import Customer, Order, Payment, Refund
 from example_project.store.people import create_people
 
@@ -25,28 +24,12 @@ Account = Callable[[str], Client]
 
 
 @pytest.fixture
-def ledger(tmp_path: Path, settings: Any) -> Iterator[Ledger]:
-    """Run a gateway that knows one payment of 250 euro, and give its books."""
-    ledger = Ledger(tmp_path / "books.sqlite3", find={"pay_1": Paid(amount_cents=25_000, currency="EUR")}.get)
-    with Gateway(ledger, token=settings.STORE_GATEWAY_TOKEN) as gateway:
-        thread = threading.Thread(target=gateway.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        settings.STORE_GATEWAY_URL = gateway.address
-        settings.STORE_GATEWAY_SECONDS = 10
-        try:
-            yield ledger
-        finally:
-            gateway.shutdown()
-            thread.join()
-
-
-@pytest.fixture
-def account(ledger: Ledger) -> Account:
+def account(gateway: Gateway) -> Account:
     """Make the people and an order of region north, and return what gives a client of one of them."""
     create_people()
     customer = Customer.objects.create(name="Ola Nordmann", email="ola@mail.example")
     order = Order.objects.create(number="SO-0000001", customer=customer, region="north", status="paid")
-    Payment.objects.create(order=order, amount_cents=25_000, gateway_reference="pay_1")
+    Payment.objects.create(order=order, amount_cents=15_000, gateway_reference="pay_1")
     return lambda username: copilot_client(get_user_model().objects.get(username=username))
 
 
