@@ -48,7 +48,6 @@ from .models import Plan, PlanState
 from .people import is_service_account
 from .rows import cut
 from .scope import Scope, enter_scope, load_person
-from .switch import is_off
 from .tools import entity as bodies
 from .tools.approval import needs_approval
 from .tools.arguments import clean_arguments, from_stored, to_stored
@@ -89,9 +88,9 @@ def run(site: AdminSite, scope: Scope, user_pk: Any, call: ToolCall) -> Outcome:
     There is an outcome even where the project's own scope swallows what happens in it.
     """
     try:
-        if is_off(site.name):
-            raise Refused("The assistant was turned off.", code="switched_off")
         with enter_scope(scope, user_pk) as request, _contained():
+            if request.user.copilot_off:  # asked along with loading her
+                raise Refused("The assistant was turned off.", code="switched_off")
             access = Access(site, request)
             access.check_person()
             return _dispatch(access, call)

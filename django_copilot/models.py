@@ -152,19 +152,25 @@ class PlanState(models.TextChoices):
     UNDONE = "undone", _("undone")
 
 
+def keep_operations(collector: Any, field: Any, plans: Any, using: Any) -> None:
+    """Delete a person's plans with her account, but for what write tools did or may still be doing."""
+    models.CASCADE(collector, field, plans.exclude(kind=PlanKind.TOOL), using)
+    models.SET_NULL(collector, field, plans.filter(kind=PlanKind.TOOL), using)
+
+
 class Plan(Owned):
     """Something the assistant proposed and only a person can carry out.
 
     Of kinds form and delete, ``values`` are canonical JSON values by field name and ``base`` is what the
     record held when the plan was made. Of kind tool, ``document`` is what is confirmed, ``digest`` its hash.
-    None of them is ever sent to a model or put into an address. A plan outlives the account of its owner:
-    an operation may still be uncertain then.
+    None of them is ever sent to a model or put into an address. Of kind tool it
+    outlives the account of its owner: an operation may still be uncertain then.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     user: models.ForeignKey[Any, Any] = models.ForeignKey(
         settings.AUTH_USER_MODEL,
-        on_delete=models.SET_NULL,
+        on_delete=keep_operations,
         null=True,
         related_name="+",
         verbose_name=_("person"),

@@ -26,6 +26,7 @@ from urllib.parse import unquote
 
 from django.contrib.admin import AdminSite, ModelAdmin
 from django.contrib.auth import get_user_model
+from django.db.models import Exists
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, get_script_prefix, resolve, reverse
 from django.utils import timezone, translation
@@ -34,6 +35,7 @@ from django.utils.module_loading import import_string
 
 from .conf import get_settings
 from .exceptions import ConfigurationError, Refused, ScopeUnavailable
+from .models import Switch
 
 PERMISSION = "django_copilot.use_copilot"
 
@@ -159,10 +161,16 @@ class ScopedRequest(HttpRequest):
         self.__dict__["session"] = value
 
 
-def load_person(user_pk: Any) -> Any:
-    """Return a freshly loaded user, so that no cached right outlives its revocation. Raises ScopeUnavailable."""
-    user_model = get_user_model()
-    user = user_model._default_manager.filter(pk=user_pk).first()
+def load_person(user_pk: Any, *, site: str = "") -> Any:
+    """Return a freshly loaded user, so that no cached right outlives its revocation. Raises ScopeUnavailable.
+
+    With ``site``, ``copilot_off`` of the user says whether the assistant is turned off there, in the same
+    statement.
+    """
+    users = get_user_model()._default_manager.filter(pk=user_pk)
+    if site:
+        users = users.annotate(copilot_off=Exists(Switch.objects.filter(site=site, is_off=True)))
+    user = users.first()
     if user is None or not user.is_active:
         raise ScopeUnavailable("The person's account does not exist any more or is not active.")
     return user
@@ -193,7 +201,7 @@ def enter_scope(scope: Scope, user_pk: Any, *, just_loaded: Any = None) -> Itera
                 ) from error
         failed: BaseException | None = None
         try:
-            request.user = just_loaded if just_loaded is not None else load_person(user_pk)
+            request.user = just_loaded if just_loaded is not None else load_person(user_pk, site=scope.site)
             yield request
         except BaseException as error:
             failed = error

@@ -13,9 +13,12 @@ from ..api.serializers import ChatAnswer, ChatProblem, ChatRequest
 _PROBLEMS = {
     400: "invalid: the body or a field of it can't be used; errors names it.",
     401: "not_authenticated: there is no session.",
-    403: "csrf_failed, not_staff, not_allowed or no_entities.",
+    403: "csrf_failed, not_staff, not_allowed, no_entities or switched_off.",
     404: "not_found: no such conversation of this person, on this site, in this scope.",
-    409: "turn_running: the conversation has an open turn. The message was not stored.",
+    409: (
+        "turn_running: the conversation has an open turn, the message was not stored. With continue: "
+        "not_decided or nothing_to_continue."
+    ),
     429: "throttled: Retry-After says for how many seconds.",
     500: (
         "history_unreadable, model_not_configured, model_unavailable, model_timeout, model_protocol, "
@@ -50,7 +53,9 @@ class ChatViewSchema(OpenApiViewExtension):  # type: ignore[no-untyped-call]
                 summary="Send a message to the assistant and wait for the answer",
                 description=(
                     "For a person's own session only, with a CSRF token in the header X-CSRFToken. The answer "
-                    "has a reply, what was read for it, and at most one of: a page to open, a question."
+                    "has a reply, what was read for it, and at most one of: a page to open, "
+                    "a plan to confirm, a question. With continue instead of a message, the turn that waits for "
+                    "a plan goes on once that is decided."
                 ),
                 request={"application/json": ChatRequest},
                 responses={

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.db import IntegrityError, connection, transaction
-from django.db.models import Count, Min, Q, QuerySet
+from django.db.models import Case, Count, Min, Q, QuerySet, Value, When
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -78,8 +78,7 @@ def open_turn(user: Any, scope: Scope, conversation: Conversation | None, messag
                     title=" ".join(message.split())[:80],
                 )
             else:
-                close_dead(conversation)
-                leave_waiting(conversation)
+                make_way(conversation)
             wait = throttled_for(user)
             if wait:
                 raise Throttled(wait)
@@ -132,6 +131,23 @@ def close_dead(conversation: Conversation) -> None:
     )
 
 
+def make_way(conversation: Conversation) -> None:
+    """Close what a new message ends: a turn whose worker must be dead, and those that wait for a decision.
+
+    The plans of the latter stay as they are.
+    """
+    waits = Q(state=TurnState.WAITING)
+    Turn.objects.filter(
+        (Q(conversation=conversation) & waits) | Q(open_for=conversation, deadline__lte=Now())
+    ).update(
+        open_for=None,
+        state=Case(When(waits, then=Value(TurnState.DONE)), default=Value(TurnState.FAILED)),
+        code=Case(When(waits, then=Value("")), default=Value("failed")),
+        stored=None,
+        finished_at=Now(),
+    )
+
+
 def close_turn(turn: Turn, *, state: TurnState, code: str = "") -> bool:
     """Close an open turn.
 
@@ -181,13 +197,6 @@ def take_up(conversation: Conversation, plan: Plan) -> Turn | None:
     except IntegrityError as error:
         raise TurnRunning from error
     return turn if taken else None
-
-
-def leave_waiting(conversation: Conversation) -> None:
-    """Close the turns that wait in a conversation: the person has gone on. Their plans stay as they are."""
-    Turn.objects.filter(conversation=conversation, state=TurnState.WAITING).update(
-        state=TurnState.DONE, stored=None, finished_at=Now()
-    )
 
 
 def message_of(turn: Turn) -> str:

@@ -99,8 +99,9 @@ def test_the_golden_schema_says_what_matters():
     assert list(operation) == ["post"]
     assert list(operation["post"]["responses"]) == ["200", "400", "401", "403", "404", "409", "429", "500"]
     components = schema["components"]["schemas"]
-    assert set(components["ChatRequest"]["properties"]) == {"conversationId", "message", "page"}
-    assert components["ChatRequest"]["required"] == ["message"]
+    assert set(components["ChatRequest"]["properties"]) == {"conversationId", "message", "page", "continue"}
+    assert "required" not in components["ChatRequest"]  # a message, or the plan after which a turn goes on
+    assert {"id", "digest", "confirmUrl", "rejectUrl"} <= set(components["ChatPlan"]["properties"])
     assert set(components["ChatAnswer"]["required"]) == {"conversationId", "reply", "results"}
     assert set(components["ChatRow"]["properties"]) == {"id", "url", "values"}
     assert all(name.startswith("Chat") for name in components)  # no clash with a project's own
