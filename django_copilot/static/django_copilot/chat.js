@@ -2,9 +2,9 @@
 
 import { actionAddress } from "./address.js";
 import { makeClient } from "./client.js";
-import { ask, button, element } from "./dom.js";
+import { ask, button, element, icon } from "./dom.js";
 import { formState } from "./forms.js";
-import { initial, openQuestion, reduce } from "./state.js";
+import { initial, openQuestion, planToResume, reduce } from "./state.js";
 import { gettext, loadTexts } from "./texts.js";
 import { conversationList, drawMessages } from "./view.js";
 
@@ -15,9 +15,10 @@ const POLLS = 60;
  * Make the panel inside `host`.
  *
  * config  the script's data-* values; memory  what this tab remembers; baseline()  the form's state at load;
- * onClose()  called when the person closes it. Gives {show({focus}), hide()}.
+ * onClose()  called when the person closes it; onDecided()  when a plan was decided.
+ * Gives {show({focus}), hide(), wait(count)}.
  */
-export async function makePanel({ host, config, memory, baseline, onClose }) {
+export async function makePanel({ host, config, memory, baseline, onClose, onDecided }) {
   await loadTexts(`${config.conversations}jsi18n/`);
   const client = makeClient(config);
   const place = { lang: config.lang, zone: config.zone, root: config.root, origin: location.origin };
@@ -26,6 +27,7 @@ export async function makePanel({ host, config, memory, baseline, onClose }) {
   let loading = Boolean(known); // an earlier conversation is on its way
   let asked = Boolean(config.unavailable); // for sentences to begin with
   let asking = false;
+  const resumed = new Set(); // ids of plans
   let era = 0; // answers to questions of an earlier conversation are dropped
 
   const log = element("div", { class: "copilot-log", role: "log", "aria-label": gettext("Messages"), tabindex: "0" });
@@ -59,10 +61,14 @@ export async function makePanel({ host, config, memory, baseline, onClose }) {
     class: "copilot-plain",
     "aria-expanded": "false",
   });
+  const waiting = config.inbox
+    ? element("a", { href: config.inbox, class: "copilot-plain copilot-waiting" }, icon("check"))
+    : null;
   const bar = element(
     "header",
     { class: "copilot-bar" },
     element("h2", { text: gettext("Assistant") }),
+    waiting,
     button(gettext("New conversation"), { icon: "fresh", on: () => startAnew(), class: "copilot-plain" }),
     listButton,
     button(gettext("Close"), { icon: "close", on: () => onClose(), class: "copilot-plain" }),
@@ -115,7 +121,10 @@ export async function makePanel({ host, config, memory, baseline, onClose }) {
     if (!greeting.hidden && !asked) offer();
     log.setAttribute("aria-live", working ? "off" : "polite");
     log.setAttribute("aria-busy", String(working || loading || asking));
-    const options = { place, onAnswer: sendText, onGo: go, canAnswer: !unavailable && openQuestion(state) !== null };
+    const canAnswer = !unavailable && openQuestion(state) !== null;
+    const { conversationId } = state;
+    const onPlan = (plan, told) => decided(plan, { ...told, conversationId });
+    const options = { place, client, onAnswer: sendText, onGo: go, onPlan, canAnswer };
     const grown = drawMessages(log, state.messages, options);
     log.hidden = inList;
     list.hidden = !inList;
@@ -136,9 +145,10 @@ export async function makePanel({ host, config, memory, baseline, onClose }) {
     if (grown || state.problem !== null) scrollToLast();
   }
 
-  // A long answer is read from its question on.
+  // A long answer is read from its question on, or from what was said after a decision.
   function scrollToLast() {
-    const asked = [...log.querySelectorAll(".copilot-message-user")].at(-1);
+    const from = ".copilot-message-user, .copilot-message:has(.copilot-plan) + .copilot-message";
+    const asked = [...log.querySelectorAll(from)].at(-1);
     log.scrollTop = asked ? asked.offsetTop - 16 : log.scrollHeight;
   }
 
@@ -186,9 +196,38 @@ export async function makePanel({ host, config, memory, baseline, onClose }) {
       return;
     }
     memory.write({ draft: input.value });
-    apply({ type: "answer", answer: answer.data });
-    document.dispatchEvent(new CustomEvent("copilot:answer", { detail: answer.data }));
-    if (answer.data.action) await go(answer.data.action);
+    await take(answer.data);
+  }
+
+  async function take(data) {
+    apply({ type: "answer", answer: data });
+    document.dispatchEvent(new CustomEvent("copilot:answer", { detail: data }));
+    if (data.plan) onDecided();
+    if (data.action) await go(data.action);
+  }
+
+  function decided(plan, { decided, conversationId }) {
+    document.dispatchEvent(new CustomEvent("copilot:plan", { detail: plan }));
+    onDecided();
+    if (conversationId === state.conversationId && (decided || plan.state !== "expired")) resume(plan);
+  }
+
+  // The turn that waited for a decision goes on. Whatever comes of it, the decision stands as it was answered.
+  async function resume(plan) {
+    if (!plan.canContinue || resumed.has(plan.id) || state.busy || state.waiting) return;
+    resumed.add(plan.id);
+    const mine = ++era;
+    apply({ type: "resume" });
+    const answer = await client.resume(state.conversationId, plan.id);
+    if (mine !== era) return;
+    if (answer.ok) {
+      await take(answer.data);
+      return;
+    }
+    apply({ type: "idle" });
+    if (!["nothing_to_continue", "not_decided"].includes(answer.problem.code)) {
+      apply({ type: "notice", problem: answer.problem });
+    }
   }
 
   async function go(action) {
@@ -219,6 +258,8 @@ export async function makePanel({ host, config, memory, baseline, onClose }) {
     if (answer.ok) {
       apply({ type: "opened", conversation: answer.data });
       if (state.waiting) poll(id, POLLS);
+      const plan = planToResume(state.messages);
+      if (plan) await resume(plan);
       return;
     }
     if (answer.problem.status === 404) {
@@ -298,6 +339,13 @@ export async function makePanel({ host, config, memory, baseline, onClose }) {
     },
     hide() {
       panel.hidden = true;
+    },
+    /** Say how many plans wait for this person. */
+    wait(count) {
+      if (waiting === null) return;
+      const text = gettext("Waiting for a decision");
+      const label = count ? `${text} (${count})` : text;
+      for (const name of ["aria-label", "title"]) waiting.setAttribute(name, label);
     },
   };
 }

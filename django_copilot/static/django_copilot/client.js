@@ -32,6 +32,7 @@ async function call(fetch, url, options, { mayRedirect = false } = {}) {
   const status = response.ok ? 500 : response.status;
   const problem = { status, code: data?.code ?? "failed", detail: explain(status, data) };
   if (typeof data?.conversationId === "string") problem.conversationId = data.conversationId;
+  if (data?.plan) problem.plan = data.plan;
   return { ok: false, problem };
 }
 
@@ -50,6 +51,9 @@ export function makeClient({ chat, conversations, csrf, fetch = (...args) => glo
       if (conversationId) body.conversationId = conversationId;
       return call(fetch, chat, write(body));
     },
+    resume: (conversationId, plan) => call(fetch, chat, write({ conversationId, continue: plan })),
+    look: (url) => call(fetch, url, read),
+    decide: (url, body) => call(fetch, url, write(body)),
     open: (id) => call(fetch, one(id), read),
     list: () => call(fetch, conversations, read),
     remove: (id) => call(fetch, `${one(id)}delete/`, write({}), { mayRedirect: true }),

@@ -18,6 +18,7 @@ export function element(tag, { text = null, on = {}, ...attributes } = {}, ...ch
 const ICONS = {
   fresh: "M12 5v14M5 12h14",
   list: "M5 7h14M5 12h14M5 17h9",
+  check: "M5 13l4 4L19 7",
   close: "M6 6l12 12M18 6L6 18",
   remove: "M5 7h14M10 7V5h4v2M7 7l1 12h8l1-12",
   send: "M12 19V6M6 11l6-6 6 6",

@@ -11,6 +11,7 @@ import { makeMemory } from "./memory.js";
 // As in the styles: the panel is the whole screen, lies over the page, or has room made for it.
 const NARROW = "(max-width: 640px)";
 const WIDE = "(min-width: 1440px)";
+const COUNT_MS = 60_000;
 
 /**
  * Take the assistant's parameters out of the address bar; give the address to load instead, or null.
@@ -50,6 +51,10 @@ function start(script) {
   toggle.textContent = "Copilot";
   toggle.setAttribute("aria-expanded", "false");
   toggle.setAttribute("aria-controls", "copilot-panel");
+  const badge = document.createElement("span");
+  badge.className = "copilot-badge";
+  badge.hidden = true;
+  toggle.append(" ", badge);
   const host = document.createElement("div");
   host.className = "copilot copilot-root";
   host.append(toggle);
@@ -66,10 +71,31 @@ function start(script) {
     document.dispatchEvent(new CustomEvent("copilot:close"));
   }
 
+  /** Show how many plans wait for this person; the server is asked once a minute, or `now`. */
+  async function count(now = false) {
+    if (!config.inbox) return;
+    let { inbox } = memory.read();
+    if (now || !(Math.abs(Date.now() - inbox?.at) < COUNT_MS)) {
+      inbox = { at: Date.now(), waiting: 0 };
+      try {
+        const options = { headers: { Accept: "application/json" }, redirect: "manual" };
+        const { waiting, text } = await (await fetch(config.inbox, options)).json();
+        if (Number.isInteger(waiting)) Object.assign(inbox, { waiting, text });
+      } catch {
+        // It is a hint: the page of what waits says it in any case.
+      }
+      memory.write({ inbox });
+    }
+    badge.textContent = inbox.waiting;
+    badge.hidden = !inbox.waiting;
+    toggle.title = (inbox.waiting && inbox.text) || "";
+    panel?.wait(inbox.waiting);
+  }
+
   async function open({ focus }) {
     toggle.setAttribute("aria-expanded", "true");
     loading ??= import("./chat.js").then(({ makePanel }) =>
-      makePanel({ host, config, memory, baseline: () => atLoad, onClose: close }),
+      makePanel({ host, config, memory, baseline: () => atLoad, onClose: close, onDecided: () => count(true) }),
     );
     try {
       panel = await loading;
@@ -84,6 +110,7 @@ function start(script) {
     }
     document.body.classList.add("copilot-pushed");
     memory.write({ open: true });
+    panel.wait(memory.read().inbox?.waiting);
     panel.show({ focus });
     document.dispatchEvent(new CustomEvent("copilot:open"));
   }
@@ -93,6 +120,7 @@ function start(script) {
   // The admin's own scripts rebuild some inputs at load: only then is the form as the person first sees it.
   const settled = () =>
     setTimeout(() => {
+      count();
       atLoad = formState();
       // A form that came back with errors holds typing that was never saved.
       if (atLoad !== null && document.querySelector(".errornote, .errorlist")) atLoad = "";

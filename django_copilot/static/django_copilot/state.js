@@ -2,7 +2,7 @@
  * The panel's state, as a pure reducer: state and event in, new state out. Unchanged messages keep their identity.
  *
  * state    {conversationId, messages, busy, waiting, problem, view, conversations}
- * message  {role, text, results?, question?, action?, dropped?, withheld?, pending?, failed?}
+ * message  {role, text, results?, question?, action?, plan?, dropped?, withheld?, pending?, failed?}
  * problem  {status, code, detail, text}; text is what the person wrote and may send again
  */
 
@@ -20,8 +20,10 @@ function settled(messages) {
   return messages.map((message) => (message.pending ? { ...message, pending: false } : message));
 }
 
+// Words that have led to a plan are not offered to be sent again: what they ask for may be done.
 function lastWords(messages) {
-  return messages.findLast((message) => message.role === "user")?.text ?? "";
+  const last = messages.findLast(({ role, plan }) => role === "user" || plan);
+  return last?.role === "user" ? last.text : "";
 }
 
 const steps = {
@@ -29,9 +31,13 @@ const steps = {
     const messages = [...state.messages, { role: "user", text, pending: true }];
     return { ...state, messages, busy: true, waiting: false, problem: null, view: "chat" };
   },
+  resume(state) {
+    return { ...state, busy: true, problem: null };
+  },
   answer(state, { answer }) {
     const message = { role: "assistant", text: answer.reply ?? "", results: answer.results ?? [] };
     if (answer.question) message.question = answer.question;
+    if (answer.plan) message.plan = answer.plan;
     if (answer.action) Object.assign(message, { action: answer.action, dropped: answer.action.dropped ?? [] });
     return {
       ...state,
@@ -100,6 +106,12 @@ export function reduce(state, event) {
 /** Say whether the last message asks something that can be answered now. */
 export function openQuestion(state) {
   return state.busy || state.waiting ? null : (state.messages.at(-1)?.question ?? null);
+}
+
+/** Find the plan of an opened conversation that was decided and has had no answer yet. */
+export function planToResume(messages) {
+  const last = messages.findLast(({ role, plan }) => role === "user" || plan)?.plan;
+  return last?.canContinue && last.state !== "expired" ? last : null;
 }
 
 /** Bring the answer to a question into the text of the next message; empty when nothing was chosen. */

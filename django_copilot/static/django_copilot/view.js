@@ -1,6 +1,7 @@
 /** Draw messages, result tables, questions and the list of conversations. */
 
 import { safeAddress } from "./address.js";
+import { planCard } from "./card.js";
 import { button, element } from "./dom.js";
 import { formatDateTime, formatValue, showUnseen } from "./format.js";
 import { answerText } from "./state.js";
@@ -89,7 +90,7 @@ function droppedNote(dropped) {
 
 // What was looked up on the way to a page or a question is no answer of its own.
 function resultsOf(message, place) {
-  const onTheWay = Boolean(message.action || message.proposed || message.question);
+  const onTheWay = Boolean(message.action || message.proposed || message.plan || message.question);
   const results = message.results ?? [];
   const found = onTheWay ? results.filter(({ rows }) => rows?.length) : results;
   const tables = found.map((result) => resultTable(result, place));
@@ -98,7 +99,7 @@ function resultsOf(message, place) {
 }
 
 /** Draw one message. */
-export function messageNode(message, { place, onAnswer, onGo }) {
+export function messageNode(message, { place, client, onAnswer, onGo, onPlan }) {
   const mine = message.role === "user";
   const author = mine ? gettext("You") : gettext("Assistant");
   const node = element(
@@ -109,6 +110,7 @@ export function messageNode(message, { place, onAnswer, onGo }) {
   if (message.withheld) {
     const text = message.text || gettext("This message is hidden, because your rights have changed since.");
     node.append(element("p", { class: "copilot-text copilot-note", text }));
+    if (message.plan) node.append(planCard(message.plan, { place, client, onChange: onPlan }).node);
     return node;
   }
   const asked = message.question?.text;
@@ -122,6 +124,7 @@ export function messageNode(message, { place, onAnswer, onGo }) {
     const go = button(gettext("Open the page"), { on: () => onGo(message.action), class: "copilot-button" });
     node.append(go);
   }
+  if (message.plan) node.append(planCard(message.plan, { place, client, onChange: onPlan }).node);
   if (message.question) node.append(questionForm(message.question, onAnswer));
   return node;
 }
