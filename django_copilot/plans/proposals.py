@@ -58,6 +58,7 @@ def store_plan(
     undo_of: Plan | None = None,
     by: Decider | None = None,
     state: PlanState = PlanState.PROPOSED,
+    code: str = "",
     reason: str = "",
 ) -> Plan:
     """Store a plan with one key for its operation, and tell the audit. Inside the caller's transaction.
@@ -92,6 +93,7 @@ def store_plan(
         payload=draft.payload,
         key=uuid.uuid4(),
         state=state,
+        code=code,
         reason=reason,
         expires_at=Now() + within,  # the clock that will be asked whether it is over
         submit_by=Now() + within,

@@ -94,7 +94,9 @@ def reason(text: str, by: Decider) -> tuple[audit.Value, ...]:
     return (audit.Value(name="reason", value=text, person=by.key),) if text else ()
 
 
-def tool_call(turn: Turn, call: ToolCall, outcome: Outcome, *, model: str, prompt: str) -> audit.Record:
+def tool_call(
+    turn: Turn, call: ToolCall, outcome: Outcome, *, words: str, model: str, prompt: str
+) -> audit.Record:
     """Return the entry of a tool call: what was asked for, how it ended, and what goes to the provider of it."""
     sent: dict[str, Any] = {}
     code = ""
@@ -123,12 +125,13 @@ def tool_call(turn: Turn, call: ToolCall, outcome: Outcome, *, model: str, promp
         tool=call.name[:64] if call.name.isprintable() else "?",
         about={"outcome": type(outcome).__name__.lower(), "sent": sent, "model": model, "prompt": prompt},
         values=(
+            audit.Value(name="words", value=clean_text(words), person=str(turn.user_id)),
             audit.Value(name="arguments", value=clean_text(call.arguments[:4_000]), person=str(turn.user_id)),
         ),
     )
 
 
-def page_proposed(plan: Plan) -> audit.Record:
+def page_proposed(plan: Plan, *, words: str) -> audit.Record:
     """Return the entry of a form or delete page that was proposed."""
     values = tuple(
         audit.Value(
@@ -140,7 +143,8 @@ def page_proposed(plan: Plan) -> audit.Record:
         )
         for name, value in plan.values.items()
     )
-    return _page(plan, "proposed", values)
+    said = audit.Value(name="words", value=clean_text(words), person=str(plan.user_id))
+    return _page(plan, "proposed", (said, *values))
 
 
 def page_ended(plan: Plan, event: str) -> audit.Record:

@@ -294,7 +294,9 @@ class _Driver:
         if isinstance(outcome, Planned):
             outcome = self.planned(outcome)
         self.told.append(
-            trail.tool_call(self.turn, call, outcome, model=self.model, prompt=str(prompt.VERSION))
+            trail.tool_call(
+                self.turn, call, outcome, words=self.message, model=self.model, prompt=str(prompt.VERSION)
+            )
         )
         return self.returned(outcome)
 
@@ -316,6 +318,7 @@ class _Driver:
                     conversation=self.conversation,
                     asked={"model": self.model, "prompt": prompt.VERSION},
                     state=PlanState.REJECTED,
+                    code="headless",
                     reason=f"{DENIED} nobody is there to confirm it.",
                 )
             )
@@ -446,7 +449,7 @@ class _Driver:
                     conversation=self.conversation,
                     turn=self.turn,
                 )
-                self.told.append(trail.page_proposed(plan))
+                self.told.append(trail.page_proposed(plan, words=self.message))
                 made = plan
                 self.result.action = plans.action_of(plan, proposed)
             message = store.add_answer(
