@@ -76,7 +76,7 @@ function link(label, path, place) {
  */
 export function planCard(plan, { client, place, onChange }) {
   const heading = element("h3");
-  const outcome = element("p", { class: "copilot-outcome", role: "status", tabindex: "-1" });
+  const outcome = element("p", { class: "copilot-outcome", "aria-live": "polite", tabindex: "-1" });
   const body = element("div");
   // Nothing but the outcome is read out by itself: not the seconds, not the whole card after each step.
   const node = element("section", { class: "copilot-plan", "aria-live": "off" }, heading, outcome, body);
@@ -220,7 +220,7 @@ export function planCard(plan, { client, place, onChange }) {
     if (busy || !answer.ok || plan !== asked) return;
     const { data } = answer;
     if (data.state === plan.state) return;
-    say(data.stateLabel ?? "");
+    if (!over) say(data.stateLabel ?? "");
     show(data);
     onChange(data, { decided: false });
   }
