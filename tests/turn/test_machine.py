@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 from django_copilot.backends.base import ModelReply, ToolCall
 from django_copilot.turn.machine import (
+    DECISION_BYTES,
     Answered,
     CallModel,
+    Decided,
     Ended,
     FailedTurn,
     IllegalEvent,
@@ -27,9 +29,11 @@ from django_copilot.turn.machine import (
     State,
     ToolReturned,
     Turn,
+    Wait,
 )
 
 FINAL = object()
+PLAN = object()
 
 
 def call(ident: str, name: str = "query_order") -> ToolCall:
@@ -180,12 +184,103 @@ def test_a_model_that_failed_ends_the_turn_with_its_code() -> None:
     assert begin().send(ModelFailed(code="model_unavailable")) == FailedTurn(code="model_unavailable")
 
 
+# -- waiting for a person ------------------------------------------------------------------------------
+
+
+def wait(turn: Turn, *calls: ToolCall) -> Turn:
+    """Let the model make these calls and the first of them wait for a person."""
+    turn.send(said(*calls))
+    assert turn.send(ToolReturned(content=None, waits=PLAN)) == Wait(waits=PLAN)
+    assert turn.state is State.WAITING
+    return turn
+
+
+def stored(turn: Turn) -> Turn:
+    """Return the turn as another process would take it up."""
+    return Turn.from_json(json.loads(json.dumps(turn.to_json())), limits=turn.limits)
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_plan_makes_the_turn_wait_and_the_decision_is_its_result(restarted: bool) -> None:
+    """Rule 6: the calls after it are not run, and every call has its answer, in order."""
+    turn = begin()
+    assert turn.send(said(call("read"), call("plan"), call("b"), call("c"))) == RunTool(call=call("read"))
+    assert turn.send(ToolReturned(content={"rows": [1]})) == RunTool(call=call("plan"))
+    assert turn.send(ToolReturned(content=None, waits=PLAN)) == Wait(waits=PLAN)
+    turn = stored(turn) if restarted else turn
+    effect = turn.send(Decided(content={"status": "rejected"}))
+    assert isinstance(effect, CallModel)
+    results = tool_results(effect)
+    assert list(results) == ["read", "plan", "b", "c"]
+    assert results["read"] == {"rows": [1]}
+    assert results["plan"] == {"status": "rejected"}
+    assert {results[each]["error"]["code"] for each in "bc"} == {"not_run"}
+    assert (turn.state, turn.pending) == (State.ASKING, [])
+    assert turn.send(said(text="Then not.")) == Answered(text="Then not.")
+
+
+def test_a_final_outcome_counts_more_than_something_to_wait_for() -> None:
+    turn = begin()
+    turn.send(said(call("a")))
+    assert turn.send(ToolReturned(content=None, final=FINAL, waits=PLAN)) == Ended(final=FINAL)
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_rounds_go_on_where_they_were_after_a_decision(restarted: bool) -> None:
+    turn = begin(max_rounds=2)
+    answer(turn, call("a"))
+    wait(turn, call("b"))
+    turn = stored(turn) if restarted else turn
+    assert isinstance(turn.send(Decided(content={})), CallModel)
+    assert turn.send(said(call("c"))) == FailedTurn(code="too_many_rounds")
+
+
+def test_bytes_go_on_where_they_were_after_a_decision_which_is_always_told() -> None:
+    limit = DECISION_BYTES + 100
+    turn = begin(max_bytes=limit)
+    answer(turn, call("a"), results=[{"t": "x" * (limit - 20)}])
+    used = turn.used_bytes
+    turn = stored(wait(turn, call("b")))
+    assert turn.used_bytes == used
+    effect = turn.send(Decided(content={"status": "executed", "now": {"t": "ż" * 1000}}))
+    assert tool_results(effect)["b"]["status"] == "executed"
+    effect, _ = answer(turn, call("c"), results=[{"t": "x" * (DECISION_BYTES)}])
+    assert tool_results(effect)["c"]["error"]["code"] == "too_much"
+
+
+def test_a_turn_can_wait_more_than_once() -> None:
+    turn = begin(max_rounds=3)
+    for name in "abc":
+        turn = stored(wait(turn, call(name), call(f"{name}2")))
+        effect = turn.send(Decided(content={"status": name}))
+    assert [tool_results(effect)[each]["status"] for each in "abc"] == ["a", "b", "c"]
+    assert turn.send(said(text="Done.")) == Answered(text="Done.")
+
+
+def test_a_waiting_turn_can_be_interrupted() -> None:
+    turn = wait(begin(), call("a"), call("b"))
+    assert turn.send(Interrupted(code="failed")) == FailedTurn(code="failed")
+    assert (turn.state, turn.pending) == (State.DONE, [])
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [{}, {"rounds": 1}, {"rounds": 1, "used_bytes": 0, "messages": [{}], "pending": []}, {"messages": None}],
+    ids=str,
+)
+def test_what_was_not_stored_by_a_turn_is_none(broken: Any) -> None:
+    with pytest.raises((KeyError, TypeError)):
+        Turn.from_json(broken, limits=Limits())
+
+
 def in_state(state: State) -> Turn:
     turn = Turn(limits=Limits())
     if state is not State.NEW:
         turn.start()
-    if state is State.RUNNING:
+    if state in (State.RUNNING, State.WAITING):
         turn.send(said(call("a")))
+    if state is State.WAITING:
+        turn.send(ToolReturned(content=None, waits=PLAN))
     if state is State.DONE:
         turn.send(said(text="x"))
     assert turn.state is state
@@ -198,12 +293,15 @@ EVENTS = [
     ModelFailed(code="x"),
     ToolReturned(content={}),
     ToolReturned(content=None, final=FINAL),
+    ToolReturned(content=None, waits=PLAN),
+    Decided(content={}),
     Interrupted(code="x"),
 ]
 LEGAL = {
     State.NEW: (),
     State.ASKING: (ModelReplied, ModelFailed, Interrupted),
     State.RUNNING: (ToolReturned, Interrupted),
+    State.WAITING: (Decided, Interrupted),
     State.DONE: (),
 }
 
@@ -221,7 +319,7 @@ def test_events_that_can_not_come_are_refused_and_change_nothing(state: State, e
     assert (turn.state, turn.rounds, turn.messages, turn.pending) == before
 
 
-@pytest.mark.parametrize("state", [State.ASKING, State.RUNNING, State.DONE])
+@pytest.mark.parametrize("state", [State.ASKING, State.RUNNING, State.WAITING, State.DONE])
 def test_a_turn_starts_once(state: State) -> None:
     with pytest.raises(IllegalEvent):
         in_state(state).start()
@@ -280,9 +378,18 @@ def test_every_turn_ends_and_every_call_is_answered_once_in_order(
         else:
             runs += 1
             assert runs <= limits.max_rounds * limits.max_calls
-            final = FINAL if data.draw(st.integers(0, 9)) == 0 else None
-            event = ToolReturned(content=None if final else data.draw(contents), final=final)
+            ending = data.draw(st.integers(0, 9))
+            final, waits = FINAL if ending == 0 else None, PLAN if ending in (1, 2) else None
+            event = ToolReturned(
+                content=None if final or waits else data.draw(contents), final=final, waits=waits
+            )
         effect = turn.send(event)
+        if isinstance(effect, Wait):
+            again = stored(turn)
+            assert again == turn
+            turn = again
+            event = data.draw(st.sampled_from([Interrupted(code="x"), Decided(content={"status": "x"})]))
+            effect = turn.send(event)
     assert turn.state is State.DONE
     assert turn.pending == []
     with pytest.raises(IllegalEvent):
@@ -292,7 +399,7 @@ def test_every_turn_ends_and_every_call_is_answered_once_in_order(
 def check_messages(messages: Any, limits: Limits) -> None:
     """Check that each assistant message has one result for each of its calls, in their order."""
     waiting: list[str] = []
-    sent = 0
+    sent, most = 0, limits.max_bytes
     for message in messages:
         if message.role == "assistant":
             assert waiting == []
@@ -303,7 +410,9 @@ def check_messages(messages: Any, limits: Limits) -> None:
             assert message.role == "tool"
             assert message.call_id == waiting.pop(0)
             content = json.loads(message.text)
+            if "status" in content:  # of a decision, which is told whatever was told before
+                most += DECISION_BYTES
             if content.get("error", {}).get("code") != "too_much":
                 sent += len(message.text.encode())
     assert waiting == []
-    assert sent <= limits.max_bytes
+    assert sent <= most
