@@ -19,6 +19,21 @@ MAX_TEXT = 2_000
 MAX_ITEMS = 100
 _DECIMAL = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,6})?")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+# What only a person and the server say; no model is asked for it, whatever a tool would do with the answer.
+NEVER = frozenset(
+    {
+        "confirm",
+        "confirmed",
+        "confirmed_by",
+        "approve",
+        "approved",
+        "approved_by",
+        "approver",
+        "actor",
+        "grant",
+        "idempotency_key",
+    }
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +80,8 @@ def arguments_of(function: Callable[..., Any]) -> dict[str, Argument]:
     for parameter in parameters[1:]:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
             raise ConfigurationError(f"{where}: every argument must be named, {parameter} is not.")
+        if parameter.name in NEVER:
+            raise ConfigurationError(f"{where}: {parameter.name} is never the model's to say.")
         if parameter.name not in hints:
             raise ConfigurationError(f"{where}: {parameter.name} needs an annotation.")
         found[parameter.name] = _argument(where, parameter, hints[parameter.name])
@@ -82,7 +99,7 @@ def _argument(where: str, parameter: inspect.Parameter, hint: Any) -> Argument:
         optional = len(rest) < len(typing.get_args(hint))
         hint = rest[0] if len(rest) == 1 else hint
     many = typing.get_origin(hint) is list
-    if many:
+    if many and len(typing.get_args(hint)) == 1:
         (hint,) = typing.get_args(hint)
     kind: Any = hint
     if typing.get_origin(hint) is Literal:
@@ -92,12 +109,14 @@ def _argument(where: str, parameter: inspect.Parameter, hint: Any) -> Argument:
     if isinstance(kind, tuple):
         if not kind or not all(isinstance(each, str) for each in kind):
             raise ConfigurationError(f"{where}: {parameter.name} may choose among texts only.")
-    elif kind not in _KINDS:
+    elif not isinstance(kind, type) or kind not in _KINDS:
         raise ConfigurationError(
             f"{where}: {parameter.name} must be a str, int, bool, Decimal, date, a Literal or Enum of texts, "
             f"or a list of one of those, not {hint!r}."
         )
-    required = parameter.default is parameter.empty and not optional
+    required = parameter.default is parameter.empty
+    if required and optional:
+        raise ConfigurationError(f"{where}: {parameter.name} may be left out, so it needs a default.")
     return Argument(name=parameter.name, kind=kind, many=many, required=required, arg=arg)
 
 

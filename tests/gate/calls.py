@@ -15,7 +15,7 @@ from django_copilot import gate
 from django_copilot.backends.base import ToolCall
 from django_copilot.exceptions import ScopeUnavailable
 from django_copilot.scope import Scope
-from django_copilot.tools.base import Asked, Failed, Found, Outcome, Proposed, ReadDone
+from django_copilot.tools.base import Asked, Failed, Found, Outcome, Planned, Proposed, ReadDone, Told
 
 HERE = Scope(site="admin", host="testserver", language="en", time_zone="Europe/Warsaw")
 ENTITIES = ("category", "tag", "customer", "product", "order", "payment")
@@ -43,6 +43,10 @@ def verdict(outcome: Outcome) -> str:
             return "question"
         case Found():
             return f"found {', '.join(outcome.names)}"
+        case Told():
+            return "told"
+        case Planned():
+            return f"plan {outcome.draft.object_pk}"
         case Failed():
             return str(outcome.content["error"]["code"])
 
@@ -57,6 +61,8 @@ def judge(who: str, tool: str, args: Any = None) -> str:
 
 def sent(outcome: Outcome) -> str:
     """Return everything of an outcome that may reach a model, now or in a later turn, as text."""
+    if isinstance(outcome, Planned):
+        return ""  # the turn waits, and the model hears of the plan when it is decided
     if isinstance(outcome, Proposed):
         return outcome.reply
     if isinstance(outcome, Asked):
