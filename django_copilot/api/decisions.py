@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import uuid
 from collections.abc import Mapping
 from typing import Any
 
@@ -116,6 +117,10 @@ class _Decision(PlanPage):
 
     def _note(self, ident: Any, code: str, request: HttpRequest | None = None) -> None:
         """Tell the audit of somebody who could not even try. It changes nothing if that fails."""
+        try:
+            ident = uuid.UUID(ident)
+        except (ValueError, TypeError, AttributeError):
+            return  # nobody's plan
         try:
             plan = clocked(Plan.objects.filter(pk=ident, site=self.site.name, kind=PlanKind.TOOL)).first()
             if plan is None:

@@ -154,7 +154,8 @@ class AgainView(OwnPlan):
 
     def post(self, request: HttpRequest, ident: str) -> HttpResponse:
         """Store a new plan with the same values and go to its page."""
-        if find(ident, self.by) is not None:
+        found = plans.find_plan(request.user, self.scope, ident)
+        if found is None or found.kind == PlanKind.TOOL:  # which also tells the audit of what is not hers
             return cast(HttpResponse, MakeAgainView.as_view(site=self.site)(request, ident))
         plan = self.plan(request, ident)
         if plan.state == PlanState.EXECUTED:

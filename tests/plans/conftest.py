@@ -7,6 +7,10 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from .tools import tool
+
+__all__ = ["tool"]
+
 
 @pytest.fixture
 def manager(login: Any) -> Client:
