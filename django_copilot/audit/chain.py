@@ -37,7 +37,7 @@ def append_at(site: str, scope_key: str, records: Sequence[Record], *, at: datet
     for attempt in range(ATTEMPTS):
         try:
             with transaction.atomic(using=using):
-                last = _last(site, using=using, certain=attempt > 0)
+                last = lock_end(site, using=using, certain=attempt > 0)
                 _store(site, scope_key, records, at=at, last=last, using=using)
             return
         except IntegrityError:
@@ -46,12 +46,12 @@ def append_at(site: str, scope_key: str, records: Sequence[Record], *, at: datet
                 raise
 
 
-def _last(site: str, *, using: str, certain: bool) -> AuditEntry | None:
+def lock_end(site: str, *, using: str, certain: bool) -> AuditEntry | None:
     """Return the site's last entry, locked, so that only this transaction may go past it."""
     features = connections[using].features
     rows = AuditEntry.objects.using(using).filter(site=site).only("number", "digest").order_by("-number")
     if not features.has_select_for_update:
-        take_turn(using)
+        _take_turn(using)
         return rows.first()
     rows = rows.select_for_update(no_key=features.has_select_for_no_key_update)
     last = rows.first()
@@ -63,7 +63,7 @@ def _last(site: str, *, using: str, certain: bool) -> AuditEntry | None:
     return last
 
 
-def take_turn(using: str) -> None:
+def _take_turn(using: str) -> None:
     """Take the lock of a database that locks as a whole, where the transaction does not begin with it.
 
     Only a statement that writes takes it, and once something was read without, it may not be had any more.

@@ -13,7 +13,7 @@ from django.db import models, router, transaction
 from django.utils import timezone
 
 from ..models import AuditEntry, AuditValue
-from .chain import append_at, take_turn
+from .chain import append_at, lock_end
 from .records import Record
 
 EVENT = "erased"
@@ -46,31 +46,32 @@ def erase(*, person: str = "", label: str = "", object_pk: str = "", site: str =
     rows = values_of(person=person, label=label, object_pk=object_pk, site=site)
     about = {"person": person} if person else {"model": label.lower()}
     erased = 0
-    while True:
-        batch = _erase_batch(rows, about, by)
+    while (batch := _erase_batch(rows, about, by)) is not None:
         erased += batch
-        if not batch:
-            return erased
+    return erased
 
 
-def _erase_batch(rows: models.QuerySet[AuditValue], about: dict[str, Any], by: str) -> int:
-    """Erase the values of one site and scope, at most so many, and append the entry."""
+def _erase_batch(rows: models.QuerySet[AuditValue], about: dict[str, Any], by: str) -> int | None:
+    """Erase the values of one site and scope, at most so many, and append the entry. None: there are none."""
     using = rows.db
+    first = rows.order_by("entry_id", "name").select_related("entry").first()
+    if first is None:
+        return None
+    site, scope_key = first.entry.site, first.entry.scope_key
     with transaction.atomic(using=using):
-        take_turn(using)
-        first = rows.order_by("entry_id", "name").select_related("entry").first()
-        if first is None:
-            return 0
-        site, scope_key = first.entry.site, first.entry.scope_key
+        # First the end of the chain, as everybody who appends does, so that two can't wait for each other.
+        lock_end(site, using=using, certain=True)
         chosen = list(
             rows.filter(entry__site=site, entry__scope_key=scope_key)
             .order_by("entry_id", "name")
             .values_list("pk", "entry__number", "name")[:BATCH]
         )
+        if not chosen:
+            return 0  # somebody else was faster
         at = timezone.now()
         erased = AuditValue.objects.using(using).filter(pk__in=[pk for pk, _, _ in chosen], erased_at=None)
         if erased.update(value=None, salt="", erased_at=at) != len(chosen):
-            raise RuntimeError("Somebody else erases the same values. Nothing was done here; try again.")
+            raise RuntimeError("Somebody else erased some of these values. Nothing was done here; try again.")
         names: dict[str, list[str]] = defaultdict(list)
         for _pk, number, name in chosen:
             names[str(number)].append(name)

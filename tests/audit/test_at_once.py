@@ -22,7 +22,7 @@ ROUNDS = 25
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def at_once(work: Callable[[int], None], threads: int = THREADS) -> list[Exception]:
+def at_once(work: Callable[[int], Any], threads: int = THREADS) -> list[Exception]:
     """Run the work in threads that start together, and return what went wrong."""
     gate = threading.Barrier(threads, timeout=30)
     errors: list[Exception] = []
@@ -81,6 +81,14 @@ def test_eight_threads_leave_no_gap_and_no_fork_on_postgresql() -> None:
     check_all_there()
 
 
+@pytest.mark.postgres
+def test_more_threads_than_attempts_find_their_place() -> None:
+    """Where a lock that was waited for gives what was last before, each waits once and then looks."""
+    assert at_once(lambda number: [chain(1) for _ in range(10)], threads=2 * appending.ATTEMPTS) == []
+    assert numbers() == list(range(1, 20 * appending.ATTEMPTS + 1))
+    assert audit.verify(SITE) is None
+
+
 @pytest.mark.parametrize("turn", range(10))
 def test_the_first_entry_of_a_site_may_be_written_by_all_at_once(turn: int) -> None:
     assert at_once(lambda number: audit.append(SITE, "", record(number))) == []
@@ -134,13 +142,13 @@ def test_who_waited_for_the_last_entry_looks_again(monkeypatch: pytest.MonkeyPat
     """As where a lock that was waited for gives the entry that was last before."""
     chain(3)
     seen: list[bool] = []
-    last = appending._last
+    last = appending.lock_end
 
     def stale(site: str, *, using: str, certain: bool) -> Any:
         seen.append(certain)
         return last(site, using=using, certain=certain) if certain else AuditEntry.objects.get(number=2)
 
-    monkeypatch.setattr(appending, "_last", stale)
+    monkeypatch.setattr(appending, "lock_end", stale)
     with transaction.atomic():
         audit.append(SITE, "", record(4))
         AuditEntry.objects.update(scope_key="")  # the transaction is of use still
@@ -157,7 +165,7 @@ def test_it_is_not_tried_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
         seen.append(certain)
         return AuditEntry.objects.get(number=2)
 
-    monkeypatch.setattr(appending, "_last", stale)
+    monkeypatch.setattr(appending, "lock_end", stale)
     from django.db import IntegrityError
 
     with pytest.raises(IntegrityError):
