@@ -97,3 +97,22 @@ test("the tab's memory is kept per site and survives blocked storage", () => {
   blocked.forget();
   assert.deepEqual(blocked.read(), {});
 });
+
+test("a decision is posted with the token, and a refused one brings the plan as it stands", async () => {
+  const body = { code: "stale", detail: "Look again.", plan: { id: "p2" } };
+  const { client, calls } = clientFor(Response.json(body, { status: 409 }));
+  const answer = await client.decide("/admin/plan/p1/confirm/", { digest: "d1" });
+  assert.deepEqual(answer, { ok: false, problem: { status: 409, code: "stale", detail: "Look again.", plan: { id: "p2" } } });
+  assert.equal(calls[0].url, "/admin/plan/p1/confirm/");
+  assert.equal(calls[0].method, "POST");
+  assert.equal(calls[0].headers["X-CSRFToken"], "TOKEN");
+  assert.equal(calls[0].headers.Accept, "application/json");
+  assert.deepEqual(JSON.parse(calls[0].body), { digest: "d1" });
+});
+
+test("a turn goes on by naming the plan, with no message", async () => {
+  const { client, calls } = clientFor(Response.json({ conversationId: "c", reply: "Done." }));
+  await client.resume("c", "p1");
+  assert.equal(calls[0].url, "/admin/c/chat/");
+  assert.deepEqual(JSON.parse(calls[0].body), { conversationId: "c", continue: "p1" });
+});

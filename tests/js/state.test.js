@@ -5,6 +5,7 @@ import {
   answerText,
   initial,
   openQuestion,
+  planToResume,
   reduce,
 } from "../../django_copilot/static/django_copilot/state.js";
 
@@ -93,4 +94,36 @@ test("an unknown event is a mistake", () => {
 test("answers to a question become the next message", () => {
   assert.equal(answerText(["a", " b ", ""]), "a, b");
   assert.equal(answerText([" "]), "");
+});
+
+test("an answer brings its plan, and a waiting turn goes on without a message", () => {
+  const plan = { id: "p1", state: "proposed" };
+  const state = run(send, { type: "answer", answer: { conversationId: "c", reply: "Look.", plan } });
+  assert.equal(state.messages[1].plan, plan);
+  const on = reduce(state, { type: "resume" });
+  assert.equal(on.busy, true);
+  assert.equal(on.messages, state.messages);
+  const after = reduce(on, { type: "answer", answer: { conversationId: "c", reply: "Done." } });
+  assert.equal(after.busy, false);
+  assert.equal(after.messages.length, 3);
+});
+
+test("words that have led to a plan are not offered to be sent again", () => {
+  const messages = [{ role: "user", text: "Refund it" }, { role: "assistant", text: "Look.", plan: { id: "p1" } }];
+  const turn = { state: "failed", code: "failed", detail: "It broke." };
+  const opened = (more) => run({ type: "opened", conversation: { conversationId: "c", messages: [...messages, ...more], turn } });
+  assert.equal(opened([]).problem.text, "");
+  assert.equal(opened([{ role: "user", text: "And now?" }]).problem.text, "And now?");
+});
+
+test("only the latest plan, decided and not answered yet, is gone on with", () => {
+  const said = { role: "user", text: "Hi" };
+  const of = (plan) => ({ role: "assistant", text: "", plan });
+  const decided = { id: "p1", state: "executed", canContinue: true };
+  assert.equal(planToResume([said, of(decided)]), decided);
+  assert.equal(planToResume([said, of(decided), said]), null);
+  assert.equal(planToResume([said, of({ ...decided, canContinue: false })]), null);
+  assert.equal(planToResume([said, of({ ...decided, state: "expired" })]), null);
+  assert.equal(planToResume([said]), null);
+  assert.equal(planToResume([]), null);
 });

@@ -177,6 +177,11 @@ export function planCard(plan, { client, place, onChange }) {
     outcome.textContent = text;
   }
 
+  function tell(text) {
+    say(text);
+    outcome.focus();
+  }
+
   function show(next) {
     if (next.id !== plan.id) undoing = null;
     plan = next;
@@ -236,12 +241,16 @@ export function planCard(plan, { client, place, onChange }) {
     const answer = await client.decide(address, { ...sent, ...more });
     busy = false;
     const next = answer.ok ? answer.data.plan : answer.problem.plan;
-    say((answer.ok ? answer.data.reply : answer.problem.detail) ?? "");
+    const told = (answer.ok ? answer.data.reply : answer.problem.detail) ?? "";
     outcome.classList.toggle("copilot-problem", !answer.ok);
-    if (next && name === "undo" && next.id !== plan.id) follow(next);
-    else if (next) show(next);
-    setBusy(false);
-    outcome.focus();
+    if (next && name === "undo" && next.id !== plan.id) {
+      setBusy(false);
+      follow(next).tell(told);
+    } else {
+      if (next) show(next);
+      setBusy(false);
+      tell(told);
+    }
     if (next) onChange(next, { decided: true });
   }
 
@@ -254,8 +263,10 @@ export function planCard(plan, { client, place, onChange }) {
     };
     undoing = planCard(next, { client, place, onChange: changed });
     node.after(undoing.node);
+    say("");
+    return undoing;
   }
 
   show(plan);
-  return { node };
+  return { node, tell };
 }

@@ -61,8 +61,9 @@ export async function makePanel({ host, config, memory, baseline, onClose, onDec
     class: "copilot-plain",
     "aria-expanded": "false",
   });
+  const badge = element("span", { class: "copilot-badge" });
   const waiting = config.inbox
-    ? element("a", { href: config.inbox, class: "copilot-plain copilot-waiting" }, icon("check"))
+    ? element("a", { href: config.inbox, class: "copilot-plain copilot-waiting" }, icon("check"), badge)
     : null;
   const bar = element(
     "header",
@@ -345,6 +346,7 @@ export async function makePanel({ host, config, memory, baseline, onClose, onDec
       if (waiting === null) return;
       const text = gettext("Waiting for a decision");
       const label = count ? `${text} (${count})` : text;
+      badge.textContent = count || "";
       for (const name of ["aria-label", "title"]) waiting.setAttribute(name, label);
     },
   };
