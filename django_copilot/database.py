@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from django.db import connections, models, router
+from django.db import connections, models, router, transaction
 
 
 def lock_rows(rows: models.QuerySet[Any]) -> list[Any]:
@@ -27,3 +29,13 @@ def release_connections() -> None:
     for connection in connections.all(initialized_only=True):
         if not connection.in_atomic_block and connection.get_autocommit():
             connection.close()
+
+
+@contextmanager
+def contained() -> Iterator[None]:
+    """Put a savepoint around a project's code where a transaction is open, so that no error of its can break that."""
+    with ExitStack() as stack:
+        for connection in connections.all(initialized_only=True):
+            if connection.in_atomic_block:
+                stack.enter_context(transaction.atomic(using=connection.alias))
+        yield

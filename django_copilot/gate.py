@@ -29,19 +29,19 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from django.apps import apps
 from django.conf import settings as django_settings
 from django.contrib.admin import AdminSite
-from django.db import connection, connections, transaction
+from django.db import connections
 from django.utils import translation
 
 from .access import Access, EntityAccess
 from .backends.base import ToolCall
 from .conf import get_settings
+from .database import contained
 from .exceptions import CallError, NoGrant, Refused, ScopeUnavailable
 from .identity import key_text
 from .models import Plan, PlanState
@@ -88,7 +88,7 @@ def run(site: AdminSite, scope: Scope, user_pk: Any, call: ToolCall) -> Outcome:
     There is an outcome even where the project's own scope swallows what happens in it.
     """
     try:
-        with enter_scope(scope, user_pk) as request, _contained():
+        with enter_scope(scope, user_pk) as request, contained():
             if request.user.copilot_off:  # asked along with loading her
                 raise Refused("The assistant was turned off.", code="switched_off")
             access = Access(site, request)
@@ -101,11 +101,6 @@ def run(site: AdminSite, scope: Scope, user_pk: Any, call: ToolCall) -> Outcome:
     except Exception:
         logger.exception("A tool call failed and was refused: %s", call.name[:64])
         return Failed(content={"error": {"code": "failed", "message": "The call could not be carried out."}})
-
-
-def _contained() -> AbstractContextManager[object]:
-    """Return a savepoint where a surrounding block is open, so that a database error can't poison it."""
-    return transaction.atomic() if connection.in_atomic_block else nullcontext()
 
 
 def _dispatch(access: Access, call: ToolCall) -> Outcome:

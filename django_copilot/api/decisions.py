@@ -14,6 +14,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from .. import audit
@@ -23,7 +24,7 @@ from ..models import Plan, PlanKind
 from ..plans import decisions, execution, inbox, trail, undoing
 from ..plans.deciders import Decider
 from ..plans.projection import as_json, urls_of
-from ..plans.rights import APPROVE, find
+from ..plans.rights import APPROVE, find, is_visible
 from ..plans.states import clocked
 from ..plans.texts import code_text, reply_of
 from ..scope import Scope
@@ -60,8 +61,31 @@ class InboxView(PlanPage):
         approvals = [as_json(each, self.by) for each in inbox.to_approve(self.by)]
         if wants_json(request):
             return json_answer({"waiting": len(own) + len(approvals), "plans": [*own, *approvals]})
-        title = _("Plans that wait")
-        return self.page(request, "plan_list.html", title=title, own=own, approvals=approvals)
+        return self.page(
+            request,
+            "plan_list.html",
+            title=_("Plans that wait"),
+            own=own,
+            approvals=approvals,
+            others=self.others(request),
+        )
+
+    def others(self, request: HttpRequest) -> list[dict[str, str]]:
+        """Return the other pages of the copilot that this person may open."""
+        pages = (
+            ("use_copilot", "conversation_changelist", _("Conversations")),
+            ("view_metrics", "metrics", _("Figures")),
+            ("view_audit", "auditentry_changelist", _("Audit")),
+            ("use_switch", "switch", _("Turn off and on")),
+        )
+        return [
+            {
+                "url": reverse(f"admin:django_copilot_{name}", current_app=self.site.name),
+                "label": label,
+            }
+            for permission, name, label in pages
+            if request.user.has_perm(f"django_copilot.{permission}")
+        ]
 
 
 class _Decision(PlanPage):
@@ -99,7 +123,9 @@ class _Decision(PlanPage):
         return reply_of(plan)
 
     def _denied(self, request: HttpRequest, plan: Plan, denied: Denied) -> HttpResponse:
-        shown = denied.plan if isinstance(denied.plan, Plan) else plan
+        made = denied.plan
+        # A fresh plan in place of a stale one is not the approver's to see before its owner has confirmed it.
+        shown = made if isinstance(made, Plan) and is_visible(made, self.by.user) else plan
         current = decisions.current(shown.pk)
         text = code_text(denied.code)
         if wants_json(request):

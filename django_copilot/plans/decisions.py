@@ -23,7 +23,7 @@ from django.db.models.functions import Now
 from .. import audit, gate
 from ..access import Access
 from ..conf import get_settings
-from ..database import lock_rows
+from ..database import contained, lock_rows
 from ..exceptions import CallError, Denied, ScopeUnavailable
 from ..models import Plan, PlanKind, PlanState
 from ..scope import Scope, enter_scope
@@ -118,8 +118,9 @@ def reject(plan_id: Any, reason: str, by: Decider) -> Plan:
         if plan.state == PlanState.REJECTED:
             return plan
         _close_if_over(work)
-        if state not in OPEN:
-            work.deny(_CLOSED[state], by=by)
+        code = _CLOSED[state] if state not in OPEN else _why_not_reject(plan, by)
+        if code:
+            work.deny(code, by=by, status=403 if code in _FORBIDDEN else 409)
         else:
             move(
                 plan,
@@ -219,6 +220,17 @@ def _why_not(plan: Plan, by: Decider, digest: Any) -> str:
     return ""
 
 
+def _why_not_reject(plan: Plan, by: Decider) -> str:
+    """Return the code of what forbids a person to decline an open plan, or "". Its owner always may."""
+    if _is_own(plan, by):
+        return ""
+    try:
+        by.check()
+    except Denied as denied:
+        return denied.code
+    return why_not_approver(plan, by)
+
+
 def _close_if_over(work: _Work) -> None:
     """Store that a plan's time is over, once somebody has noticed."""
     plan = work.plan
@@ -245,7 +257,8 @@ def _same_again(work: _Work, by: Decider) -> Iterator[Looked | None]:
         looked: Looked | None = None
         try:
             access = stack.enter_context(_requester(plan, by))
-            looked, draft = gate.look_again(access, plan)
+            with contained():
+                looked, draft = gate.look_again(access, plan)
         except ScopeUnavailable as error:
             logger.error("A plan could not be looked at again: %s", error)
             work.deny("scope_unavailable", by=by)

@@ -10,6 +10,7 @@ from typing import Any
 from django.db.models import Count, Q, Sum
 from django.db.models.functions import Now
 
+from ..database import contained
 from ..models import Plan, PlanKind, PlanState
 from .document import Looked
 from .guard import only_reading, through_context
@@ -38,7 +39,7 @@ def needs_approval(looked: Looked, *, requester: Any, plan_id: Any = None) -> bo
             return Usage(count=told["count"], amount=told["amount"] or decimal.Decimal(0))
 
     try:
-        with only_reading():
+        with contained(), only_reading():
             return bool(looked.tool.approval.is_needed(looked.ctx, looked.preview, usage))
     except Exception:
         logger.exception("The approval rule of %s failed; a second person is needed.", looked.tool.name)

@@ -194,6 +194,16 @@ def preview_fails(world: World) -> None:
     write.all_tools()["relabel"]._steps["preview"] = preview
 
 
+def preview_writes(world: World) -> None:
+    """Hazard 139: what fails in the middle of the decision's transaction."""
+
+    def preview(ctx: Any, order: str, name: str) -> Preview:
+        Order.objects.filter(number=order).update(shipping_name="Somebody else")
+        raise AssertionError("not reached")
+
+    write.all_tools()["relabel"]._steps["preview"] = preview
+
+
 def nothing_would_change(world: World) -> None:
     world.change_order(shipping_name="Kari")
 
@@ -245,6 +255,7 @@ CONFIRMING = [
     (arguments_changed, 409, "stale"),
     (scope_lost, 409, "scope_unavailable"),
     (preview_fails, 409, "failed"),
+    (preview_writes, 409, "failed"),
     (nothing_would_change, 409, "stale"),
     (being_done, 409, "operation_open"),
     (in_flight, 409, "in_flight"),
