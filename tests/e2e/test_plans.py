@@ -17,6 +17,8 @@ from django_copilot.testing import Call, Text, script
 from example_project.store import payments
 from example_project.store.models import Order, Payment, Refund
 
+from .test_safety import strict  # noqa: F401  # a fixture
+
 SAID = "Change the address"
 AFTER = "That is arranged."
 
@@ -477,3 +479,17 @@ def test_a_decision_goes_to_this_admin_only(proposed, panel, order):
         card.get_by_role("button", name="Change the shipping address").click()
         expect(outcome(card)).to_contain_text("outside the admin")
     assert Plan.objects.get().state == PlanState.PROPOSED
+
+
+@pytest.mark.usefixtures("strict")
+def test_a_strict_policy_is_kept_by_the_card_and_the_pages(proposed, panel, order):
+    page = panel.page
+    with script(call(order), Text(AFTER)):
+        card = proposed()
+        card.get_by_role("button", name="Change the shipping address").click()
+        expect(panel.answers.last).to_contain_text(AFTER)
+        for path in ("/admin/django_copilot/plan/", page_of(Plan.objects.get())):
+            page.goto(path)
+            expect(page.locator("#content-main.copilot-page")).to_be_visible()
+    page.locator("#content-main").get_by_role("button", name="Undo").click()
+    expect(page.locator("#content-main .copilot-plan")).to_contain_text("Old Street 1")
