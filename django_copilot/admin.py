@@ -1,4 +1,4 @@
-"""Our own admins: they have no changelist or forms of their own and carry the addresses of the assistant.
+"""Our own admins: but for the audit they have no lists or forms of the admin's, and carry our addresses.
 
 They are registered by ``HarnessMixin`` on each AdminSite with a declared entity, and on no other.
 """
@@ -15,7 +15,8 @@ from django.views.i18n import JSONCatalog
 
 from .api.lazy import LazyView
 from .harness import HarnessMixin
-from .models import Conversation, Plan
+from .audit.admin import AuditEntryAdmin
+from .models import AuditEntry, Conversation, Metrics, Plan, Switch
 
 __all__ = ["HarnessMixin", "register_own"]
 
@@ -80,8 +81,73 @@ class ConversationAdmin(OwnAdmin):
         ]
 
 
-class PlanAdmin(OwnAdmin):
-    """The pages of the person's own plans."""
+class IndexedAdmin(OwnAdmin):
+    """An admin whose one page is on the index, for those with one of its permissions."""
+
+    needs: tuple[str, ...] = ()
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        """Show the page on the index, and there only, since the navigation stands on every page.
+
+        Whoever has an inbox finds the other pages from there.
+        """
+        has_inbox = any(request.user.has_perm(each) for each in PlanAdmin.needs)
+        return is_index(request) and self._may(request) and (isinstance(self, PlanAdmin) or not has_inbox)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Show the link to the page; a row is never reached through the admin."""
+        return obj is None and self._may(request)
+
+    def _may(self, request: HttpRequest) -> bool:
+        return any(request.user.has_perm(each) for each in self.needs)
+
+
+class AuditAdmin(AuditEntryAdmin):
+    """The audit, on the index of those who have no inbox to find it from."""
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        """Show it on the index, and there only."""
+        has_inbox = any(request.user.has_perm(each) for each in PlanAdmin.needs)
+        return is_index(request) and not has_inbox and super().has_module_permission(request)
+
+
+def is_index(request: HttpRequest) -> bool:
+    """Tell whether the page is the admin's index, or that of an app."""
+    return getattr(request.resolver_match, "url_name", "") in ("index", "app_list")
+
+
+class SwitchAdmin(IndexedAdmin):
+    """The page on which the assistant is turned off and on."""
+
+    needs = ("django_copilot.use_switch",)
+
+    def get_urls(self) -> list[URLPattern]:
+        """Return the address ``<admin>/django_copilot/switch/``."""
+        view = self._view("switch.SwitchView")
+        return [
+            path("", view, name="django_copilot_switch"),
+            path("", view, name="django_copilot_switch_changelist"),
+        ]
+
+
+class MetricsAdmin(IndexedAdmin):
+    """The page with the figures."""
+
+    needs = ("django_copilot.view_metrics",)
+
+    def get_urls(self) -> list[URLPattern]:
+        """Return the address ``<admin>/django_copilot/metrics/``."""
+        view = self._view("metrics.MetricsView")
+        return [
+            path("", view, name="django_copilot_metrics"),
+            path("", view, name="django_copilot_metrics_changelist"),
+        ]
+
+
+class PlanAdmin(IndexedAdmin):
+    """The inbox, and the pages of single plans."""
+
+    needs = ("django_copilot.use_copilot", "django_copilot.approve_plan")
 
     def get_urls(self) -> list[URLPattern]:
         """Return the addresses below ``<admin>/django_copilot/plan/``."""
@@ -109,3 +175,6 @@ def register_own(site: AdminSite) -> None:
     if Conversation not in site._registry:
         site.register(Conversation, ConversationAdmin)
         site.register(Plan, PlanAdmin)
+        site.register(Switch, SwitchAdmin)
+        site.register(Metrics, MetricsAdmin)
+        site.register(AuditEntry, AuditAdmin)

@@ -239,6 +239,16 @@ class Plan(Owned):
         return f"plan {self.id}"
 
 
+class Metrics(Plan):
+    """Stands for the page with the copilot's figures in the admin's index; it has no rows of its own."""
+
+    class Meta:
+        proxy = True
+        verbose_name = _("figures")
+        verbose_name_plural = _("figures")
+        default_permissions = ()
+
+
 class Reference(models.Model):
     """An opaque name for a primary key that is data itself and was not declared."""
 

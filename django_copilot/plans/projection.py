@@ -129,6 +129,9 @@ class _Projection:
         except LookupError:
             name = self.plan.model
         record = str(self.obj) if self.obj is not None else f"{name} {self.plan.object_pk}"
+        own = self.document.get("summary", {})
+        if own.get("text"):
+            record = self._effect(own)
         if self.plan.undo_of_id:
             return _("Undo: %(tool)s, %(record)s") % {"tool": title, "record": record}
         return _("%(tool)s: %(record)s") % {"tool": title, "record": record}

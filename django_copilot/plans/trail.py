@@ -58,7 +58,7 @@ def proposed(plan: Plan, *, asked: Mapping[str, Any], by: Decider | None = None)
     ]
     values += [
         audit.Value(name=name, value=document[name], person=requester)
-        for name in ("effects", "dry_run", "acting_as", "payload")
+        for name in ("summary", "effects", "dry_run", "acting_as", "payload")
         if document.get(name)
     ]
     if document.get("arguments", {}).get("system"):

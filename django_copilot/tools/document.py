@@ -93,6 +93,7 @@ def draft_of(looked: Looked, *, needs_approval: bool, scope: Scope, requester: A
             }
             for each in looked.changes
         ],
+        "summary": effects_document([preview.summary])[0],
         "effects": effects_document(preview.effects),
         "dry_run": [dict(each) for each in looked.dry_run],
         "records": [

@@ -73,6 +73,7 @@ class Preview:
     ``payload``: what an external tool sends, JSON; stored before the call and sent again as it is.
     ``acting_as``: as whom something goes out, if not as the person herself.
     ``touched``: names of other fields of the record that saving may change.
+    ``summary``: what the plan is about, in a few words, where the record's own name does not say it.
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class Preview:
         payload: Mapping[str, Any] | None = None,
         acting_as: str = "",
         touched: Sequence[str] = (),
+        summary: Effect | str | Promise = "",
         **fields: Any,
     ) -> None:
         self.record = record
@@ -97,6 +99,7 @@ class Preview:
         self.payload = None if payload is None else dict(payload)
         self.acting_as = acting_as
         self.touched = tuple(touched)
+        self.summary = summary if isinstance(summary, Effect) else Effect(summary)
 
 
 # -- a second person --------------------------------------------------------------------------------------

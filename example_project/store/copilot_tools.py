@@ -102,6 +102,12 @@ def refund_payment(
             "currency": payment.currency,
             "customer": ctx.related(found, "customer"),
         },
+        summary=Effect(
+            _("%(amount)s %(currency)s of order %(order)s"),
+            amount=_money(amount_cents),
+            currency=payment.currency,
+            order=found.number,
+        ),
         amount=amount_cents,
         effects=[
             Effect(
