@@ -58,11 +58,11 @@ class _Recent:
     columns = ("event", "tool", "code", "actor")
 
     def __init__(self, queryset: models.QuerySet[AuditEntry]) -> None:
-        latest = queryset.order_by("-number")[:RECENT].values_list(*self.parameter_names)
+        latest = queryset.order_by("-number")[:RECENT].values_list(*self.columns)
         rows = set(latest)
         self.values = {
             name: sorted({row[place] for row in rows} - {""})
-            for place, name in enumerate(self.parameter_names)
+            for place, name in enumerate(self.columns)
         }
 
     @cached_property

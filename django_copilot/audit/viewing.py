@@ -104,8 +104,8 @@ class _Viewer:
     def without_keys(self, about: Any) -> Any:
         """Return JSON in which keys of records are hidden as ``key_of`` hides them."""
         match about:
-            case {"model": str(label), "pk": str(object_pk), **rest}:
-                return {"model": label, "pk": self.key_of(label, object_pk), **self.without_keys(rest)}
+            case {"model": str(label), "pk": pk, **rest} if pk is not None:
+                return {"model": label, "pk": self.key_of(label, str(pk)), **self.without_keys(rest)}
             case dict():
                 return {name: self.without_keys(each) for name, each in about.items()}
             case list():
