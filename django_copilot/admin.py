@@ -14,8 +14,8 @@ from django.urls import URLPattern, path
 from django.views.i18n import JSONCatalog
 
 from .api.lazy import LazyView
-from .harness import HarnessMixin
 from .audit.admin import AuditEntryAdmin
+from .harness import HarnessMixin
 from .models import AuditEntry, Conversation, Metrics, Plan, Switch
 
 __all__ = ["HarnessMixin", "register_own"]
