@@ -120,7 +120,6 @@ function start(script) {
   // The admin's own scripts rebuild some inputs at load: only then is the form as the person first sees it.
   const settled = () =>
     setTimeout(() => {
-      count();
       atLoad = formState();
       // A form that came back with errors holds typing that was never saved.
       if (atLoad !== null && document.querySelector(".errornote, .errorlist")) atLoad = "";
@@ -132,6 +131,7 @@ function start(script) {
         if (isOpen()) close();
         else open({ focus: true });
       });
+      count();
     });
   if (document.readyState === "complete") settled();
   else addEventListener("load", settled, { once: true });
