@@ -61,8 +61,7 @@ class _Recent:
         latest = queryset.order_by("-number")[:RECENT].values_list(*self.columns)
         rows = set(latest)
         self.values = {
-            name: sorted({row[place] for row in rows} - {""})
-            for place, name in enumerate(self.columns)
+            name: sorted({row[place] for row in rows} - {""}) for place, name in enumerate(self.columns)
         }
 
     @cached_property
@@ -238,8 +237,14 @@ class AuditEntryAdmin(_Admin):
         return rows.filter(site=scope.site, scope_key=scope.key)
 
     def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest | None = None) -> bool:
-        """Allow dates only: any other lookup in an address could ask for what is not shown."""
-        return lookup.startswith("at__")
+        """Allow the filters and dates only: any other lookup in an address could ask for what is not shown."""
+        return lookup in _Recent.columns or lookup.startswith("at__")
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: models.QuerySet[AuditEntry], search_term: str
+    ) -> tuple[models.QuerySet[AuditEntry], bool]:
+        """Return the entries of a plan, however its id was pasted."""
+        return super().get_search_results(request, queryset, search_term.strip().lower())
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
         """Return all fields."""
