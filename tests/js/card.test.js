@@ -95,7 +95,7 @@ class Node {
 }
 
 function cardFor(context, shown, ...answers) {
-  context.mock.timers.enable({ apis: ["setInterval", "Date"] });
+  context.mock.timers.enable({ apis: ["setInterval", "setTimeout", "Date"] });
   globalThis.document = { createElement: (tag) => new Node(tag), hidden: false };
   const calls = [];
   const changes = [];
@@ -137,6 +137,10 @@ test("a stale plan gives way to the fresh one, which is confirmed by its own dig
   card.press("Refund payment");
   await card.settle();
   assert.equal(card.outcome.textContent, "Look again.");
+  card.press("Refund payment"); // meant for the one before
+  await card.settle();
+  assert.equal(card.calls.length, 1);
+  context.mock.timers.tick(1000);
   card.press("Refund payment");
   await card.settle();
   assert.deepEqual(card.calls[1], { kind: "decide", url: fresh.confirmUrl, body: { digest: "d2" } });

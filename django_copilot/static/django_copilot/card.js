@@ -7,6 +7,8 @@ import { gettext, interpolate } from "./texts.js";
 // How often a plan that somebody or something else is busy with is looked at again, in seconds.
 const AGAIN_AFTER = { executing: 3, awaiting_approval: 20 };
 const LOOKS = 100;
+// A click that was meant for the plan before must not decide the one that has taken its place.
+const UNSEEN_MS = 1000;
 
 /** Write seconds as minutes and seconds, with hours where there are any. */
 export function timeLeft(seconds) {
@@ -247,8 +249,10 @@ export function planCard(plan, { client, place, onChange }) {
       setBusy(false);
       follow(next).tell(told);
     } else {
+      const other = next && next.id !== plan.id;
       if (next) show(next);
-      setBusy(false);
+      setBusy(Boolean(other));
+      if (other) setTimeout(setBusy, UNSEEN_MS, false);
       tell(told);
     }
     if (next) onChange(next, { decided: true });
