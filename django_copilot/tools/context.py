@@ -80,6 +80,8 @@ class Context:
 
     def unscoped(self, model: type[M]) -> models.QuerySet[M]:
         """Return all rows of a model, whoever may see them: for sums and rules, never to be shown."""
+        if model._meta.app_label == "django_copilot":
+            raise Refused(NOT_FOUND, code="not_found")
         rows = model._base_manager.all()
         cls = type(rows)
         rows.__class__ = type(f"Unscoped{cls.__name__}", (_Unscoped, cls), {})
@@ -135,6 +137,10 @@ class _Unscoped(models.QuerySet):  # type: ignore[type-arg]
     def _fetch_all(self) -> None:
         with through_context():
             super()._fetch_all()
+
+    def iterator(self, *args: Any, **kwargs: Any) -> Iterator[Any]:
+        """Read as usual, at once: what is done between two rows is the tool's."""
+        return iter(self)
 
     def aggregate(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """Read as usual."""

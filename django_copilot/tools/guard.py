@@ -10,19 +10,22 @@ from __future__ import annotations
 
 import re
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, wraps
 from typing import Any
 
-from django.core import mail
+from django.core.mail import EmailMessage
 from django.db import connections
+from django.db.backends.utils import CursorWrapper
 
 from ..exceptions import CopilotError
 
 _COMMENTS = re.compile(r"\A(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*", re.DOTALL)
 _READS = re.compile(r"(?:SELECT|VALUES|EXPLAIN|SAVEPOINT|RELEASE|ROLLBACK TO)\b", re.IGNORECASE)
+_SAVEPOINTS = re.compile(r"(?:SAVEPOINT|RELEASE|ROLLBACK TO)\b", re.IGNORECASE)
 _WRITES = re.compile(r"\b(?:INSERT|UPDATE|DELETE|MERGE|INTO|CREATE|DROP|ALTER|TRUNCATE)\b", re.IGNORECASE)
 _QUOTED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`")
 _LOCKS = re.compile(r"\bFOR\s+(?:NO\s+KEY\s+)?UPDATE\b", re.IGNORECASE)
@@ -31,6 +34,9 @@ _EVENTS = frozenset(
         "socket.connect",
         "socket.sendto",
         "socket.sendmsg",
+        "http.client.send",  # over a connection that was open before
+        "smtplib.send",
+        "urllib.Request",
         "subprocess.Popen",
         "os.system",
         "os.exec",
@@ -38,6 +44,7 @@ _EVENTS = frozenset(
         "os.forkpty",
         "os.posix_spawn",
         "_thread.start_new_thread",
+        "_thread.start_joinable_thread",
     }
 )
 
@@ -51,6 +58,11 @@ class _Guard:
         self.may_call = may_call
         self.depth = 0  # of the context's own work, which may read as it needs
         self.violation: NotAPreview | None = None
+
+    @property
+    def keeps_in(self) -> bool:
+        """Tell whether nothing may leave the process now."""
+        return not self.may_call and not self.depth
 
     def refuse(self, what: str) -> None:
         self.violation = self.violation or NotAPreview(what)
@@ -76,7 +88,7 @@ def _look_at(execute: Callable[..., Any], sql: str, params: Any, many: bool, con
     if guard is not None:
         if not is_read(sql):
             guard.refuse(f"A preview may not write to the database: {sql[:120]}")
-        if not guard.depth and sql.lstrip()[:6].upper() == "SELECT":
+        if not guard.depth and not _SAVEPOINTS.match(sql):
             guard.refuse(
                 "A preview reads through its context only (ctx.get, ctx.related, ctx.list, ctx.unscoped), "
                 f"this was read past it: {sql[:200]}"
@@ -91,19 +103,29 @@ def _watch_process() -> None:
     def look(event: str, args: tuple[Any, ...]) -> None:
         if event in _EVENTS:
             guard = _running.get()
-            if guard is not None and not guard.depth and not guard.may_call:
+            if guard is not None and guard.keeps_in:
                 guard.refuse(f"A preview may not call out ({event}); a declared dry_run step may.")
 
     sys.addaudithook(look)
-    get_connection = mail.get_connection
+    _before(EmailMessage, "send", "A preview may not send mail.")
+    _before(EmailMessage, "message", "A preview may not send mail.")  # what every backend asks it for
+    _before(CursorWrapper, "callproc", "A preview may not call a stored procedure.")
+    # Python 3.11 has no event for it.
+    _before(threading.Thread, "start", "A preview may not start a thread.", is_call=True)
 
+
+def _before(cls: type, name: str, what: str, *, is_call: bool = False) -> None:
+    """Let a method of a class refuse to be called by a preview."""
+    method = getattr(cls, name)
+
+    @wraps(method)
     def looked_at(*args: Any, **kwargs: Any) -> Any:
         guard = _running.get()
-        if guard is not None:
-            guard.refuse("A preview may not send mail.")
-        return get_connection(*args, **kwargs)
+        if guard is not None and (guard.keeps_in or not is_call):
+            guard.refuse(what)
+        return method(*args, **kwargs)
 
-    mail.get_connection = looked_at
+    setattr(cls, name, looked_at)
 
 
 @contextmanager
