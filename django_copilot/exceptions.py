@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 from django.core.exceptions import ImproperlyConfigured
+from django.utils.functional import Promise
 
 BackendCode = Literal["model_not_configured", "model_unavailable", "model_timeout", "model_protocol"]
 
@@ -28,11 +29,15 @@ class ScopeUnavailable(CopilotError):
 class CallError(CopilotError):
     """A tool call that the model can mend. ``code`` and the text go back to the model."""
 
-    def __init__(self, message: str, *, code: str = "invalid_value", **details: object) -> None:
+    def __init__(self, message: str | Promise, *, code: str = "invalid_value", **details: object) -> None:
         super().__init__(message)
         self.code = code
-        self.message = str(message)
         self.details = details
+
+    @property
+    def message(self) -> str:
+        """Return the text, a lazy one in the language of whoever asks for it."""
+        return str(self.args[0])
 
 
 class Refused(CallError):
@@ -41,7 +46,7 @@ class Refused(CallError):
     Write tools raise it with a text for the model and the person: ``Refused("This order has shipped.")``.
     """
 
-    def __init__(self, message: str, *, code: str = "refused", **details: object) -> None:
+    def __init__(self, message: str | Promise, *, code: str = "refused", **details: object) -> None:
         super().__init__(message, code=code, **details)
 
 

@@ -176,7 +176,10 @@ def look_at_undo(access: Access, plan: Plan) -> PlanDraft:
 
 def _draft(access: Access, looked: Looked, *, plan: Plan | None = None, undoes: Any = None) -> PlanDraft:
     requester = access.request.user.pk
-    needed = needs_approval(looked, requester=requester, plan_id=plan.pk if plan is not None else None)
+    # Once a second person was needed she stays so: what was before her may have left the window since.
+    needed = (plan is not None and plan.needs_approval) or needs_approval(
+        looked, requester=requester, plan_id=plan.pk if plan is not None else None
+    )
     undoes = plan.undo_of_id if plan is not None else undoes
     return draft_of(
         looked, needs_approval=needed, scope=access.request.copilot_scope, requester=requester, undoes=undoes

@@ -69,7 +69,7 @@ def change_shipping_address(
     """Change where an order, named by its number, is delivered."""
     found = ctx.get(Order, number=order)
     if found.status == Order.Status.SHIPPED:
-        raise Refused(gettext("This order has shipped; its address can't change any more."))
+        raise Refused(_("This order has shipped; its address can't change any more."))
     return Preview(found, shipping_street=street, shipping_postal_code=postal_code, shipping_city=city)
 
 
@@ -90,9 +90,7 @@ def refund_payment(
 ) -> Preview:
     """Give money back to the customer of an order, named by its number."""
     if not payments.is_set_up():
-        raise Refused(
-            gettext("Nothing can be refunded: the setting STORE_GATEWAY_URL names no payment gateway.")
-        )
+        raise Refused(_("Nothing can be refunded: the setting STORE_GATEWAY_URL names no payment gateway."))
     found = ctx.look_up(Order, number=order)
     payment, left = _payment_with(ctx, found, amount_cents)
     return Preview(
@@ -134,7 +132,7 @@ def _payment_with(ctx: Any, order: Order, cents: int) -> tuple[Payment, int]:
     """Return the first payment of an order of which that much is left, and how much is. Raises Refused."""
     through_gateway = [each for each in ctx.list(Payment, order=order) if each.gateway_reference]
     if not through_gateway:
-        raise Refused(gettext("This order has no payment that came through the payment gateway."))
+        raise Refused(_("This order has no payment that came through the payment gateway."))
     spent = dict(
         ctx.unscoped(Refund)
         .filter(payment__in=[each.pk for each in through_gateway], state__in=_SPENT)
