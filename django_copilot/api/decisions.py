@@ -16,6 +16,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from .. import audit
 from ..declaration import has_entities
@@ -60,7 +61,11 @@ class InboxView(PlanPage):
         own = [as_json(each, self.by) for each in inbox.own_waiting(self.by)[: inbox.LISTED]]
         approvals = [as_json(each, self.by) for each in inbox.to_approve(self.by)]
         if wants_json(request):
-            return json_answer({"waiting": len(own) + len(approvals), "plans": [*own, *approvals]})
+            waiting = len(own) + len(approvals)
+            text = ngettext("%(count)d plan waits for you", "%(count)d plans wait for you", waiting)
+            return json_answer(
+                {"waiting": waiting, "text": text % {"count": waiting}, "plans": [*own, *approvals]}
+            )
         return self.page(
             request,
             "plan_list.html",

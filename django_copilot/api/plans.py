@@ -67,6 +67,8 @@ class PlanView(OwnPlan):
             told = as_json(of_tool, self.by)
             if wants_json(request):
                 return json_answer(told)
+            ends = of_tool.approve_by if "approve" in told["can"] else of_tool.expires_at
+            told |= {"created_at": of_tool.created_at, "expires_at": ends}
             return self.page(request, "plan_detail.html", title=told["summary"], plan=told)
         plan = self.plan(request, ident)
         model = apps.get_model(plan.model)

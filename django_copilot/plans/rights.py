@@ -24,14 +24,15 @@ APPROVE = "django_copilot.approve_plan"
 def is_visible(plan: Plan, user: Any) -> bool:
     """Tell whether a plan of this site and scope is there for a person at all.
 
-    Her own always; another's only for those who may approve, once it waits or has waited for approval, or
-    while nobody knows how it ended.
+    Her own always; another's only for those who may approve, once it waits or has waited for approval, while
+    nobody knows how it ended, or if she has settled that.
     """
     if plan.user_id is not None and plan.user_id == user.pk:
         return True
     waited = plan.needs_approval and plan.confirmed_at is not None
     stuck = plan.confirmed_at is not None and plan.state in CLAIMED
-    return (waited or stuck) and bool(user.has_perm(APPROVE))
+    settled = str(user.pk) in (plan.approved_by, plan.decided_by)
+    return (waited or stuck or settled) and bool(user.has_perm(APPROVE))
 
 
 def find(plan_id: Any, by: Decider) -> Plan | None:

@@ -6,7 +6,7 @@ import { ask, button, element, icon } from "./dom.js";
 import { formState } from "./forms.js";
 import { initial, openQuestion, planToResume, reduce } from "./state.js";
 import { gettext, loadTexts } from "./texts.js";
-import { conversationList, drawMessages } from "./view.js";
+import { conversationList, drawMessages, ready } from "./view.js";
 
 const POLL_MS = 3000;
 const POLLS = 60;
@@ -189,7 +189,7 @@ export async function makePanel({ host, config, memory, baseline, onClose, onDec
     const mine = ++era;
     apply({ type: "send", text });
     const page = location.pathname + location.search;
-    const answer = await client.send({ message: text, conversationId: state.conversationId, page });
+    const answer = await ready(client.send({ message: text, conversationId: state.conversationId, page }));
     if (mine !== era) return;
     if (!answer.ok) {
       if (input.value.trim() === "") setDraft(text); // nothing that was written is lost
@@ -219,7 +219,7 @@ export async function makePanel({ host, config, memory, baseline, onClose, onDec
     resumed.add(plan.id);
     const mine = ++era;
     apply({ type: "resume" });
-    const answer = await client.resume(state.conversationId, plan.id);
+    const answer = await ready(client.resume(state.conversationId, plan.id));
     if (mine !== era) return;
     if (answer.ok) {
       await take(answer.data);
@@ -253,7 +253,7 @@ export async function makePanel({ host, config, memory, baseline, onClose, onDec
 
   async function openConversation(id, { quiet = false } = {}) {
     const mine = ++era;
-    const answer = await client.open(id);
+    const answer = await ready(client.open(id));
     loading = false;
     if (mine !== era) return;
     if (answer.ok) {
@@ -274,7 +274,7 @@ export async function makePanel({ host, config, memory, baseline, onClose, onDec
     const mine = era;
     setTimeout(async () => {
       if (mine !== era || !state.waiting) return;
-      const answer = await client.open(id);
+      const answer = await ready(client.open(id));
       if (mine !== era) return;
       if (answer.ok) apply({ type: "opened", conversation: answer.data });
       if (answer.ok && !state.waiting) return;

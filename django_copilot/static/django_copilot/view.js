@@ -1,7 +1,6 @@
 /** Draw messages, result tables, questions and the list of conversations. */
 
 import { safeAddress } from "./address.js";
-import { planCard } from "./card.js";
 import { button, element } from "./dom.js";
 import { formatDateTime, formatValue, showUnseen } from "./format.js";
 import { answerText } from "./state.js";
@@ -98,6 +97,16 @@ function resultsOf(message, place) {
   return [element("details", {}, element("summary", { text: gettext("What was looked up") }), ...tables)];
 }
 
+let cards = null; // the module that draws plans, once there is one to draw
+
+/** Wait until what an answer or a conversation holds can be drawn. */
+export async function ready(asked) {
+  const answer = await asked;
+  const messages = answer.data?.messages ?? [answer.data];
+  if (messages.some((one) => one?.plan)) cards ??= await import("./card.js");
+  return answer;
+}
+
 /** Draw one message. */
 export function messageNode(message, { place, client, onAnswer, onGo, onPlan }) {
   const mine = message.role === "user";
@@ -110,7 +119,7 @@ export function messageNode(message, { place, client, onAnswer, onGo, onPlan }) 
   if (message.withheld) {
     const text = message.text || gettext("This message is hidden, because your rights have changed since.");
     node.append(element("p", { class: "copilot-text copilot-note", text }));
-    if (message.plan) node.append(planCard(message.plan, { place, client, onChange: onPlan }).node);
+    if (message.plan) node.append(cards.planCard(message.plan, { place, client, onChange: onPlan }).node);
     return node;
   }
   const asked = message.question?.text;
@@ -124,7 +133,7 @@ export function messageNode(message, { place, client, onAnswer, onGo, onPlan }) 
     const go = button(gettext("Open the page"), { on: () => onGo(message.action), class: "copilot-button" });
     node.append(go);
   }
-  if (message.plan) node.append(planCard(message.plan, { place, client, onChange: onPlan }).node);
+  if (message.plan) node.append(cards.planCard(message.plan, { place, client, onChange: onPlan }).node);
   if (message.question) node.append(questionForm(message.question, onAnswer));
   return node;
 }
