@@ -10,6 +10,7 @@ from django.db.models.functions import Now
 
 from .. import audit, gate
 from ..access import Access
+from ..database import lock_rows
 from ..exceptions import CallError, Denied, ScopeUnavailable
 from ..models import Plan, PlanState
 from ..scope import Scope, enter_scope
@@ -73,10 +74,9 @@ def undo(plan: Plan, by: Decider) -> Plan:
 def again(plan: Plan, by: Decider) -> Plan:
     """Return a new plan for the same call with what is true now, without the model. Raises Denied."""
     _may_make(plan, by)
-    state = effective(plan)
-    newer = Plan.objects.filter(made_from=plan, state__in=OPEN).first()
+    state, newer = effective(plan), _made_from(plan)
     if newer is not None:
-        return clocked(Plan.objects.all()).get(pk=newer.pk)
+        return newer
     if state not in (PlanState.EXPIRED, PlanState.STALE) or plan.undo_of_id:
         raise _refused(plan, by, "not_again")
     try:
@@ -91,11 +91,20 @@ def again(plan: Plan, by: Decider) -> Plan:
         logger.error("A plan can't be made again: %s", error)
         raise _refused(plan, by, "scope_unavailable") from None
     with transaction.atomic(using=router.db_for_write(Plan)):
+        lock_rows(Plan.objects.filter(pk=plan.pk))
+        newer = _made_from(plan)
+        if newer is not None:  # somebody was faster
+            return newer
         if plan.state in OPEN:
             if not move(plan, PlanState.EXPIRED, decided_at=Now(), open_undo_of=None):
                 raise Denied("try_again", plan=plan)
             audit.append(plan.site, plan.scope_key, trail.entry(plan, "expired"))
         return proposals.remake(plan, draft, by=by)
+
+
+def _made_from(plan: Plan) -> Plan | None:
+    """Return the plan that was made in place of this one and that a person can still decide on."""
+    return clocked(Plan.objects.filter(made_from=plan, state__in=OPEN)).first()
 
 
 def _may_make(plan: Plan, by: Decider) -> None:
