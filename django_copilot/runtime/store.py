@@ -206,7 +206,13 @@ def message_of(turn: Turn) -> str:
 
 
 def detach_turn(conversation: Conversation) -> None:
-    """Leave a running turn without the conversation that is about to be deleted, waiting while it is closed."""
+    """Leave a running turn without the conversation that is about to be deleted, waiting while it is closed.
+
+    One that waits for a decision is closed: with the conversation goes what it had looked up.
+    """
+    Turn.objects.filter(conversation=conversation, state=TurnState.WAITING).update(
+        state=TurnState.DONE, stored=None, finished_at=Now()
+    )
     Turn.objects.filter(open_for=conversation).update(open_for=None)
 
 

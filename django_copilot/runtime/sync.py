@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
@@ -75,22 +76,25 @@ def run_turn(
 
     Without ``by`` nobody is there to decide: what needs a person is denied, and the turn goes on.
     """
-    return _run(_Driver(site, scope, turn, message, page, by))
+    with _closed_on_failure(turn):
+        return _Driver(site, scope, turn, message, page, by).run()
 
 
 def continue_turn(site: AdminSite, scope: Scope, turn: Turn, plan: Plan, *, by: Decider) -> Result:
     """Go on with a turn that waited for a plan and was claimed again, with what became of the plan."""
-    stored = turn.stored or {}
-    driver = _Driver(site, scope, turn, store.message_of(turn), stored.get("page"), by)
-    driver.resume(stored, plan)
-    return _run(driver)
-
-
-def _run(driver: _Driver) -> Result:
-    try:
+    with _closed_on_failure(turn):
+        stored = turn.stored or {}
+        driver = _Driver(site, scope, turn, store.message_of(turn), stored.get("page"), by)
+        driver.resume(stored, plan)
         return driver.run()
+
+
+@contextmanager
+def _closed_on_failure(turn: Turn) -> Iterator[None]:
+    try:
+        yield
     except BaseException:
-        store.close_turn(driver.turn, state=TurnState.FAILED, code="failed")
+        store.close_turn(turn, state=TurnState.FAILED, code="failed")
         raise
 
 
