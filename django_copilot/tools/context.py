@@ -21,6 +21,7 @@ from .guard import through_context
 
 M = TypeVar("M", bound=models.Model)
 MAX_LIST = 200
+MAX_FITTING = 20  # records that are asked about to find the one that is hers
 
 
 class Bound:
@@ -103,16 +104,24 @@ class Context:
                 yield entity
 
     def _candidates(self, entity: EntityAccess, lookup: dict[str, Any], most: int) -> Sequence[Any]:
-        rows = entity.queryset().order_by("pk").filter(**lookup)[: 2 * most]
-        return tuple({obj.pk: obj for obj in rows}.values())[:most]
+        """Return the first records, each once, however often a join gives one of them."""
+        rows = entity.queryset().order_by("pk").filter(**lookup)
+        found: dict[Any, Any] = {}
+        while len(found) < most:
+            more = list((rows.exclude(pk__in=list(found)) if found else rows)[:most])
+            found.update((obj.pk, obj) for obj in more)
+            if len(more) < most:
+                break
+        return list(found.values())[:most]
 
     def _find(self, model: Any, verb: str, lookup: dict[str, Any]) -> Any:
         with self._reading(model) as entity:
-            allowed = [obj for obj in self._candidates(entity, lookup, 2) if self._may(entity, obj, verb)]
-            if len(allowed) > 1:
-                raise Refused("More than one record fits.", code="ambiguous")
+            found = self._candidates(entity, lookup, MAX_FITTING + 1)
+            allowed = [obj for obj in found if self._may(entity, obj, verb)]
             if not allowed:
                 raise Refused(NOT_FOUND, code="not_found")
+            if len(allowed) > 1 or len(found) > MAX_FITTING:
+                raise Refused("More than one record fits.", code="ambiguous")
             return self._bind(entity, allowed[0], verb)
 
     def _may(self, entity: EntityAccess, obj: Any, verb: str) -> bool:

@@ -139,7 +139,7 @@ def typed(value: Any, field: Any = None) -> str:
     if isinstance(value, enum.Enum):
         value = value.value
     if field is not None and isinstance(field, models.JSONField):
-        return "json:" + canonical(value)
+        return "json:" + canonical(json.loads(json.dumps(value, cls=field.encoder)))
     match value:
         case None:
             return "null:"
@@ -172,11 +172,13 @@ def typed(value: Any, field: Any = None) -> str:
             return f"record:{value._meta.label_lower}:{key_text(type(value), value.pk)}"
         case models.QuerySet() | list() | tuple() | set() | frozenset():
             texts = [typed(each) for each in value]
-            if all(each.startswith("record:") for each in texts):
+            if isinstance(value, set | frozenset) or all(each.startswith("record:") for each in texts):
                 texts.sort()
             return "list:" + canonical(texts)
         case dict():
             return "json:" + canonical(value)
+        case bytes() | bytearray() | memoryview():
+            return f"bytes:{hashlib.sha256(value).hexdigest()}"
         case _:
             return f"text:{clean_text(str(value))}"
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from django import forms
 from django.db import models
+from django.forms import model_to_dict
 from django.utils.datastructures import MultiValueDict
 
 from ..access import EntityAccess
@@ -59,8 +60,10 @@ def _stand_in(field: Any, value: Any) -> Any:
 
 def as_held(field: Any, value: Any) -> Any:
     """Return a value that a tool gave in the form in which ``value_of`` gives it."""
-    if field.remote_field is None or field.many_to_many or value is None or isinstance(value, models.Model):
+    if field.many_to_many or value is None or isinstance(value, models.Model):
         return value
+    if field.remote_field is None:
+        return field.to_python(value)
     return _stand_in(field, value)
 
 
@@ -113,7 +116,11 @@ def _valid_form(
     whole = entity.form_class(obj, change=True).base_fields
     for name in names:
         field = model_field(entity.model, name)
-        editable = name in whole and not whole[name].disabled
+        editable = (
+            name in whole
+            and not whole[name].disabled
+            and not isinstance(whole[name].widget, forms.PasswordInput)
+        )
         if field is None or not editable or never_fillable(entity.model, name):
             raise Refused(f"{name}: this person can't change this field of that record.", code="not_editable")
         if ctx is not None and field.remote_field is not None:
@@ -121,11 +128,20 @@ def _valid_form(
     form_class = entity.model_admin.get_form(entity.request, obj, change=True, fields=names)
     data: MultiValueDict[str, Any] = MultiValueDict()
     empty = form_class(instance=obj)
-    for name in names:
-        field = empty.fields[name]
-        run_field_checks(field, name, given[name])
-        _put(data, name, field.widget, widget_data(field, given[name]))
-    form: forms.ModelForm[Any] = form_class(data, instance=obj)
+    # A form class can have more fields than it was asked for: those stay as they are.
+    others = [name for name in empty.fields if name not in names]
+    initial = model_to_dict(obj, others)
+    for name, field in empty.fields.items():
+        if name in names:
+            run_field_checks(field, name, given[name])
+            value = widget_data(field, given[name])
+        else:
+            kept = initial[name] if name in initial else empty.get_initial_for_field(field, name)
+            value = widget_data(field, kept)
+        if not isinstance(field, forms.JSONField | forms.ModelChoiceField | forms.MultiValueField):
+            value = field.prepare_value(value)
+        _put(data, name, field.widget, value)
+    form: forms.ModelForm[Any] = form_class(data, instance=obj, initial=initial)
     for field in form.fields.values():
         field.show_hidden_initial = False
     try:
@@ -159,9 +175,6 @@ def _put(data: MultiValueDict[str, Any], name: str, widget: Any, value: Any) -> 
     if isinstance(widget, forms.CheckboxInput):
         if value:
             data[name] = "on"
-        return
-    if isinstance(value, list | tuple) and not isinstance(widget, forms.SelectMultiple):
-        data.setlist(name, [str(each) for each in value])
         return
     shown = widget.format_value(value)
     if isinstance(shown, dict):

@@ -231,7 +231,7 @@ def deletes(model_admin: Any, request: Any, obj: Any, form: Any, change: Any) ->
         (saves_nothing, "effect_differs"),
         (saves_by_a_statement, "effect_differs"),
         (saves_and_fails, "failed"),
-        (deletes, "failed"),
+        (deletes, "effect_differs"),
     ],
     ids=lambda each: getattr(each, "__name__", ""),
 )
