@@ -111,9 +111,9 @@ export function planCard(plan, { client, place, onChange }) {
       ...(plan.effects ?? []),
       ...(touched.names ? [interpolate(gettext("Saving may also change: %(names)s."), touched)] : []),
     ];
-    const given = facts((plan.arguments ?? []).map(({ label, value, origin }) => [label, String(dash(value)), words(origin)]));
+    const given = facts((plan.arguments ?? []).map(({ label, value, origin }) => [label, `${dash(value)} `, words(origin)]));
     timer = ends && !over ? element("span", { role: "timer" }) : null;
-    const second = plan.needsApproval ? gettext("Has to approve it before anything is done.") : null;
+    const second = plan.needsApproval && ["proposed", "awaiting_approval"].includes(plan.state) ? gettext("Has to approve it before anything is done.") : null;
     const buttons = steps
       .filter((step) => step !== reject)
       .map((step) =>
