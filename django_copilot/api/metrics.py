@@ -10,7 +10,7 @@ from django.utils import formats
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 
-from ..metrics import FATES, MAX_DURATIONS, PERIODS, Figures, figures
+from ..metrics import FATES, PERIODS, Figures, figures
 from ..models import PlanKind
 from ..scope import Scope
 from ..tools.write import all_tools
@@ -46,7 +46,6 @@ class MetricsView(OperatorPage):
             periods=[(name, _period_text(name), name == period) for name in PERIODS],
             rows=[_row(each) for each in found],
             is_cut=any(each.is_cut for each in found),
-            most=formats.number_format(MAX_DURATIONS, force_grouping=True),
             charts=[chart for chart in (_times(found), _shares(found)) if chart.lines],
             charted=CHARTED if len(found) > CHARTED else 0,
         )
