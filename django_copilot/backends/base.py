@@ -7,6 +7,7 @@ by the gate. The dataclasses here are plain values and import nothing of Django.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -55,6 +56,17 @@ class ModelRequest:
     messages: tuple[ModelMessage, ...]  # history, the person's message (the last "user"), then this turn's
     context: str = ""  # JSON of what is true only now (today, page); sent with the person's message
     person: str = ""  # keyed hash of the person and scope, for the provider's abuse checks
+
+    @property
+    def size(self) -> int:
+        """Return how many bytes of it are ours, before a backend puts them into its provider's shape."""
+        texts = [self.system, self.context]
+        for message in self.messages:
+            texts += [message.text, *(part for call in message.calls for part in (call.name, call.arguments))]
+        for tool in self.tools:
+            parameters = json.dumps(tool.parameters, ensure_ascii=False, separators=(",", ":"))
+            texts += [tool.name, tool.description, parameters]
+        return sum(len(each.encode("utf-8", "replace")) for each in texts)
 
 
 @dataclass(frozen=True, kw_only=True)

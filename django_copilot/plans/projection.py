@@ -6,6 +6,7 @@ words is marked as such. Characters that hide or reorder others are made visible
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -21,6 +22,7 @@ from ..exceptions import CallError, ScopeUnavailable
 from ..models import Plan, PlanState
 from ..people import is_service_account
 from ..prefill import display, field_label
+from ..rows import cut, run_record
 from ..scope import enter_scope, page_url
 from ..tools.document import untyped
 from ..tools.write import all_tools
@@ -32,6 +34,8 @@ from .texts import code_text
 from .undoing import can_be_undone
 
 logger = logging.getLogger("django_copilot")
+
+NOW_CHARS = 400  # of a new value, towards the model
 
 
 def as_json(plan: Plan, by: Decider) -> dict[str, Any]:
@@ -281,16 +285,9 @@ def for_model(plan: Plan, access: Access) -> dict[str, Any]:
         told["message"] = "NOT EXECUTED: declined by a person: " + (plan.reason or "no reason given")
     elif state is PlanState.EXECUTED:
         told["message"] = "EXECUTED. The person confirmed it."
-        entity = access.labelled(plan.model)
-        if entity is not None and entity.can_view:
-            readable = entity.readable()
-            new = {
-                each["field"]: _scalar(each["new"])
-                for each in plan.document.get("changes", ())
-                if each["field"] in readable
-            }
-            if new:
-                told["now"] = new
+        now = _now(plan, access)
+        if now:
+            told["now"] = now
     elif state is PlanState.UNDONE:
         told["message"] = "EXECUTED, and undone by the person since."
     elif state is PlanState.UNCERTAIN:
@@ -302,6 +299,22 @@ def for_model(plan: Plan, access: Access) -> dict[str, Any]:
     return told
 
 
-def _scalar(text: str) -> Any:
-    value = untyped(text)
-    return value if isinstance(value, str | int | bool) or value is None else text.partition(":")[2]
+def _now(plan: Plan, access: Access) -> dict[str, Any]:
+    """Return what the record holds in the changed fields, as far as the model may read them; no relations.
+
+    Together it stays short enough to be told at the end of the longest turn.
+    """
+    entity = access.labelled(plan.model)
+    if entity is None or not entity.can_view:
+        return {}
+    try:
+        values = run_record(entity, entity.record(plan.object_pk))
+    except CallError:
+        return {}
+    told: dict[str, Any] = {}
+    for name in (each["field"] for each in plan.document.get("changes", ())):
+        field = model_field(entity.model, name)
+        if name in values and field is not None and field.remote_field is None:
+            more = {**told, name: cut(values[name], NOW_CHARS)}
+            told = more if len(json.dumps(more)) <= 5 * NOW_CHARS else told
+    return told

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import uuid
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from django.contrib.auth import get_user_model
@@ -259,8 +260,13 @@ def check_stored(message: Message) -> None:
 
 def is_withheld(message: Message, access: Access) -> bool:
     """Tell whether an answer speaks of an entity or a field that the person may not read any more."""
-    for label, fields in message.mentions.items():
+    return not may_still_see(access, message.mentions)
+
+
+def may_still_see(access: Access, mentions: Mapping[str, Collection[str]]) -> bool:
+    """Tell whether a person may read all these fields of these entities today."""
+    for label, fields in mentions.items():
         entity = access.labelled(label)
         if entity is None or not entity.can_view or not set(fields) <= set(entity.readable()):
-            return True
-    return False
+            return False
+    return True

@@ -34,6 +34,7 @@ from ..exceptions import (
 from ..models import Message, Plan, PlanState, Turn, TurnState
 from ..plans import projection, proposals, trail
 from ..plans.deciders import Decider
+from ..plans.texts import reply_of
 from ..rows import TABLES_BYTES, fit_table
 from ..scope import Scope, enter_scope
 from ..switch import is_off
@@ -148,7 +149,10 @@ class _Driver:
             "plan": str(plan.pk),
             "machine": self.machine.to_json(),
             "offered": self.offered,
-            "mentions": {label: sorted(names) for label, names in self.mentions.items()},
+            "mentions": {
+                label: sorted({*self.mentions.get(label, ()), *self.inherited.get(label, ())})
+                for label in {**self.mentions, **self.inherited}
+            },
             "page": self.page,
             "model": self.model,
         }
@@ -162,8 +166,9 @@ class _Driver:
             if self.decided is None:
                 effect = turn.start()
             else:
-                with enter_scope(self.scope, self.turn.user_id) as request:
-                    told = projection.for_model(self.decided, Access(self.site, request))
+                told = self.decision(self.decided)
+                if told is None:
+                    return self.store_answer(reply_of(self.decided))
                 effect = turn.send(machine.Decided(content=told))
         except (ScopeUnavailable, ConfigurationError) as error:
             logger.error("A turn could not be started: %s", error)
@@ -181,16 +186,12 @@ class _Driver:
                 case machine.RunTool(call=call):
                     effect = turn.send(self.call(call))
                 case machine.Answered(text=text):
-                    self.turn.rounds = turn.rounds
                     return self.finish(text)
                 case machine.Ended(final=final):
-                    self.turn.rounds = turn.rounds
                     return self.finish_with(final)
                 case machine.Wait(waits=planned):
-                    self.turn.rounds = turn.rounds
                     return self.wait_for(planned)
                 case machine.FailedTurn(code=code):
-                    self.turn.rounds = turn.rounds
                     return self.fail(code)
                 case _:
                     assert_never(effect)
@@ -219,6 +220,21 @@ class _Driver:
             if on_page is not None:  # the model is told of a record, and may tell it in its own words
                 self.inherit({on_page.entity.label: (), **on_page.told_by_ids})
             self.context = prompt.context(language=self.scope.language, page=self.page)
+
+    def decision(self, plan: Plan) -> dict[str, Any] | None:
+        """Return what the model is told of a decision.
+
+        None where the person may not see any more what the turn has spoken of: nothing of that is sent again.
+        """
+        with enter_scope(self.scope, self.turn.user_id) as request:
+            access = Access(self.site, request)
+            if not store.may_still_see(access, self.mentions):
+                self.mentions = {}
+                return None
+            told = projection.for_model(plan, access)
+            if "now" in told:
+                self.mention(plan.model, told["now"])
+            return told
 
     def inherit(self, told: Mapping[str, Iterable[str]]) -> None:
         """Remember what else than this turn's calls the model is told of."""
@@ -269,7 +285,7 @@ class _Driver:
             ).hexdigest()[:32],
         )
         self.sent["requests"] += 1
-        self.sent["bytes"] += size_of(request)
+        self.sent["bytes"] += request.size
         try:
             backend = get_backend()
             release_connections()
@@ -309,6 +325,8 @@ class _Driver:
         try:
             proposals.check_repeat(self.turn, outcome.draft)
         except CallError as error:
+            if self.by is None:
+                return self.deny("a plan needs a person to confirm it")
             return Failed(content={"error": {"code": error.code, "message": error.message}})
         if self.by is not None:
             return outcome
@@ -423,7 +441,7 @@ class _Driver:
 
         With the plan of a write tool it is not closed but waits for the decision.
         """
-        self.turn.sent = self.sent
+        self.turn.sent, self.turn.rounds = self.sent, self.machine.rounds
         made: Plan | None = None
         with transaction.atomic():
             self.flush()
@@ -471,21 +489,10 @@ class _Driver:
 
     def fail(self, code: str) -> Result:
         """Close the turn as failed."""
-        self.turn.sent = self.sent
+        self.turn.sent, self.turn.rounds = self.sent, self.machine.rounds
         store.close_turn(self.turn, state=TurnState.FAILED, code=code)
         try:
             self.flush()
         except Exception:
             logger.exception("What a failed turn did could not be written to the audit.")
         return Result(code=code)
-
-
-def size_of(request: ModelRequest) -> int:
-    """Return how many bytes of a request are ours, before a backend puts them into its provider's shape."""
-    texts = [request.system, request.context]
-    for message in request.messages:
-        texts += [message.text, *(part for call in message.calls for part in (call.name, call.arguments))]
-    for tool in request.tools:
-        parameters = json.dumps(tool.parameters, ensure_ascii=False, separators=(",", ":"))
-        texts += [tool.name, tool.description, parameters]
-    return sum(len(each.encode("utf-8", "replace")) for each in texts)
