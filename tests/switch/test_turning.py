@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 from typing import Any
 
@@ -11,6 +12,8 @@ from django.core.management import CommandError, call_command
 
 from django_copilot import audit, switch
 from django_copilot.models import AuditEntry, AuditValue, Switch
+
+from ..plans.tools import at_once
 
 REASON = "The gateway is down."
 
@@ -87,6 +90,17 @@ def test_without_an_audit_it_is_not_turned(off: bool, monkeypatch: pytest.Monkey
         switch.turn("admin", off=off, by=None)
     now = switch.state_of("admin")
     assert (now.is_off, now.reason) == (not off, REASON)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_several_at_once_leave_it_as_the_last_entry_of_the_audit_says() -> None:
+    wanted = [True, False] * 4
+    at_once(*(functools.partial(switch.turn, "admin", off=off, by=None, reason=str(off)) for off in wanted))
+    entries = told()
+    assert sorted(code for _, code, *_ in entries) == ["off"] * 4 + ["on"] * 4
+    now = switch.state_of("admin")
+    assert (now.is_off, now.reason) == (entries[-1][1] == "off", str(now.is_off))
+    assert audit.verify("admin") is None
 
 
 # -- the command -----------------------------------------------------------------------------------------
