@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.db import connection, transaction
+from django.db.models import QuerySet
 from django.test.utils import CaptureQueriesContext
 
 from django_copilot import audit
@@ -115,6 +116,22 @@ def test_a_failure_of_the_audit_takes_the_callers_work_with_it(monkeypatch: pyte
     with pytest.raises(OSError, match="full"):
         work()
     assert entry(1).code == "stale"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_without_its_values_no_entry_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(self: Any, rows: list[Any], **kwargs: Any) -> None:
+        raise OSError("full")
+
+    real = QuerySet.bulk_create
+    monkeypatch.setattr(
+        QuerySet,
+        "bulk_create",
+        lambda self, *a, **k: (fail if self.model is AuditValue else real)(self, *a, **k),
+    )
+    with pytest.raises(OSError, match="full"):
+        chain(1)
+    assert not AuditEntry.objects.exists()
 
 
 @pytest.mark.django_db

@@ -127,6 +127,7 @@ def test_an_added_value_is_found() -> None:
     chain()
     AuditValue.objects.create(entry=entry(2), name="more", value="x", salt="0" * 64)
     assert broken_at() == 2
+    assert "was added" in str(audit.verify(SITE))
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
@@ -183,6 +184,17 @@ def test_an_entry_that_was_edited_and_hashed_anew_breaks_the_next() -> None:
     sealing.seal(row)
     row.save()
     assert broken_at() == 3
+
+
+@pytest.mark.parametrize("keys", ["plain"], indirect=True)
+def test_a_gap_that_was_hashed_over_is_found() -> None:
+    chain(3)
+    remove(entry(2))
+    row = entry(3)
+    row.previous = entry(1).digest
+    sealing.seal(row)
+    row.save()
+    assert broken_at() == 2
 
 
 @pytest.mark.parametrize("keys", ["signed"], indirect=True)
