@@ -23,7 +23,7 @@ from ..prefill import display, field_label, fill_from_store, open_form
 from ..scope import enter_scope, page_url
 from ..snapshots import differences, snapshot
 from ..values import clean_text
-from .base import ApiError, json_answer, not_here, wants_json
+from .base import ApiError, check_switch, json_answer, not_here, wants_json
 from .decisions import MakeAgainView, PlanPage
 
 
@@ -160,6 +160,7 @@ class AgainView(OwnPlan):
         if found is None or found.kind == PlanKind.TOOL:  # which also tells the audit of what is not hers
             return cast(HttpResponse, MakeAgainView.as_view(site=self.site)(request, ident))
         plan = self.plan(request, ident)
+        check_switch(self.site)
         if plan.state == PlanState.EXECUTED:
             return self.go("django_copilot_plan_detail", plan.pk)
         base: dict[str, Any] = {}
