@@ -1,60 +1,34 @@
-"""What decisions find under the lock: stale previews, other effects, windows, repeats, and what was deleted."""
+"""What decisions find under the lock: a preview that changed, and another effect than was shown."""
 
 from __future__ import annotations
 
-import datetime
 import decimal
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from django.contrib import admin
-from django.contrib.auth.models import User
 from django.db.models import Sum
-from django.db.models.functions import Now
 from django.db.models.signals import post_save, pre_save
-from django.test import Client
 from django.utils import timezone
 
-from django_copilot import Always, Effect, Preview, write_tool
-from django_copilot.models import Conversation, Plan, PlanState, Turn, TurnState
-from django_copilot.testing import Call, Calls, Text, ask, script
-from example_project.store.models import Customer, Order, OrderLine, Product
+from django_copilot import Effect, Preview, write_tool
+from django_copilot.models import PlanState
+from django_copilot.testing import Text, script
+from example_project.store.models import Order, OrderLine, Product
 
 from .tools import (
-    JSON,
+    World,
     audited,
     decide,
-    let_pass,
     look,
     order_for,
     outcome,
     propose,
-    relabel,
     send,
     stored,
-    told,
 )
 
 CHAT = "/admin/django_copilot/conversation/chat/"
-
-
-class World:
-    """An order, the tool ``relabel``, and support."""
-
-    def __init__(self, login: Callable[[str], Client]) -> None:
-        relabel()
-        self.login = login
-        self.client = login("support")
-        self.order = order_for()
-
-    def propose(self, name: str = "Kari", **extra: Any) -> dict[str, Any]:
-        """Return a plan to ship the order to somebody."""
-        return propose(self.client, "relabel", {"order": self.order.number, "name": name}, **extra)
-
-    def fresh(self) -> Order:
-        """Return the order as it is stored."""
-        return Order.objects.get(pk=self.order.pk)
 
 
 @pytest.fixture
@@ -293,240 +267,3 @@ def test_no_audit_no_execution(world: World, monkeypatch: pytest.MonkeyPatch) ->
     assert (world.fresh().shipping_name, stored(plan).state) == ("Ola", "proposed")
     assert decide(world.client, plan, "reject", reason="No")[0] == 500
     assert stored(plan).state == "proposed"
-
-
-# -- windows ------------------------------------------------------------------------------------------------
-
-
-def test_windows_are_the_settings_or_the_tools_own(world: World, settings: Any) -> None:
-    settings.COPILOT = {**settings.COPILOT, "PLAN_SECONDS": 70, "APPROVE_SECONDS": 90}
-    relabel(name="slow", confirm_within=datetime.timedelta(hours=3), approval=Always())
-    given = {"order": world.order.number, "name": "Kari"}
-    plan, slow = world.propose(), propose(world.client, "slow", given)
-    assert 60 < plan["secondsLeft"] <= 70
-    assert 3 * 3600 - 10 < slow["secondsLeft"] <= 3 * 3600
-    decide(world.client, slow, "confirm")
-    assert 80 < look(world.client, slow)["secondsLeft"] <= 90
-
-
-@pytest.mark.parametrize("hours", [-30, 30])
-def test_windows_are_measured_by_the_databases_clock(
-    world: World, monkeypatch: pytest.MonkeyPatch, hours: int
-) -> None:
-    over, plan = world.propose("Per"), world.propose("Kari")
-    let_pass(over, "expires_at")
-    now = timezone.now
-    monkeypatch.setattr(timezone, "now", lambda: now() + datetime.timedelta(hours=hours))
-    assert look(world.client, over)["state"] == "expired"
-    assert look(world.client, plan)["state"] == "proposed"
-    assert outcome(decide(world.client, over, "confirm")) == (409, "expired")
-    assert outcome(decide(world.client, plan, "confirm")) == (200, "executed")
-    assert world.fresh().shipping_name == "Kari"
-
-
-def test_the_window_is_asked_once_more_in_the_claiming_statement(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It may end while the preview is made again."""
-    from django_copilot import gate
-
-    plan, again = world.propose(), gate.look_again
-
-    def slow(*args: Any) -> Any:
-        found = again(*args)
-        let_pass(plan, "expires_at")
-        return found
-
-    monkeypatch.setattr(gate, "look_again", slow)
-    assert outcome(decide(world.client, plan, "confirm")) == (409, "expired")
-    assert world.fresh().shipping_name == "Ola"
-    assert stored(plan).state == "proposed"
-
-
-@pytest.mark.parametrize("state", [PlanState.EXECUTING, PlanState.UNCERTAIN], ids=str)
-def test_what_was_claimed_does_not_expire(world: World, state: PlanState) -> None:
-    plan = world.propose()
-    Plan.objects.filter(pk=plan["id"]).update(
-        state=state, expires_at=Now(), approve_by=Now(), confirmed_at=Now()
-    )
-    assert look(world.client, plan)["state"] == state
-
-
-def test_an_expired_plan_is_made_again_without_the_model_and_its_turn_waits_for_that(world: World) -> None:
-    plan = world.propose()
-    Order.objects.filter(pk=world.order.pk).update(shipping_name="Per")
-    let_pass(plan, "expires_at")
-    assert look(world.client, plan)["can"] == ["again"]
-    with script():  # the model is not asked
-        status, answer = decide(world.client, plan, "again")
-    fresh = answer["plan"]
-    assert (status, fresh["state"], fresh["changes"][0]["old"]) == (200, "proposed", "Per")
-    assert stored(plan).state == PlanState.EXPIRED
-    assert stored(fresh).made_from_id == stored(plan).pk
-    assert stored(fresh).key != stored(plan).key
-    assert decide(world.client, plan, "again")[1]["plan"]["id"] == fresh["id"]
-    body = {"conversationId": str(stored(plan).conversation_id), "continue": fresh["id"]}
-    assert send(world.client, CHAT, body).json()["code"] == "not_decided"
-    decide(world.client, fresh, "confirm")
-    with script(Text("Done.")):
-        assert send(world.client, CHAT, body).json()["reply"] == "Done."
-
-
-def test_what_would_be_refused_now_is_not_made_again(world: World) -> None:
-    plan = world.propose()
-    let_pass(plan, "expires_at")
-    Order.objects.filter(pk=world.order.pk).update(status="shipped")
-    assert outcome(decide(world.client, plan, "again")) == (409, "not_editable")
-    assert Plan.objects.count() == 1
-    assert audited(plan)[-1] == ("refused", "not_editable")
-
-
-@pytest.mark.parametrize(
-    "state",
-    [each for each in PlanState if each not in (PlanState.EXPIRED, PlanState.STALE)],
-    ids=str,
-)
-def test_only_what_is_over_is_made_again(world: World, state: PlanState) -> None:
-    plan = world.propose()
-    Plan.objects.filter(pk=plan["id"]).update(state=state)
-    assert outcome(decide(world.client, plan, "again")) == (409, "not_again")
-    assert Plan.objects.count() == 1
-
-
-# -- what was declined --------------------------------------------------------------------------------------
-
-
-def test_what_was_declined_is_not_proposed_again_before_her_next_message(world: World) -> None:
-    given = {"order": world.order.number, "name": "Kari"}
-    plan = world.propose()
-    decide(world.client, plan, "reject", reason="Wrong name")
-    conversation = str(stored(plan).conversation_id)
-    spaced = {"name": "  Kari ", "order": world.order.number}
-    with script(Call("relabel", given), Call("relabel", spaced), Text("All right.")) as model:
-        answer = send(world.client, CHAT, {"conversationId": conversation, "continue": plan["id"]}).json()
-    assert answer["reply"] == "All right."
-    assert "declined by a person: Wrong name" in model.requests[0].messages[-1].text
-    for request in model.requests[1:]:
-        assert "declined_before" in request.messages[-1].text
-    assert Plan.objects.count() == 1
-    assert "plan" not in answer
-    again = world.propose(conversationId=conversation)
-    assert again["state"] == "proposed"
-
-
-def test_three_declined_plans_of_a_tool_are_enough_in_a_turn(world: World) -> None:
-    names = iter(["B", "C", "D", "E"])
-    relabel(name="another")
-    plan = world.propose("A")
-    conversation = str(stored(plan).conversation_id)
-    for name in names:
-        decide(world.client, plan, "reject")
-        body = {"conversationId": conversation, "continue": plan["id"]}
-        given = {"order": world.order.number, "name": name}
-        if name == "D":
-            with script(Call("relabel", given), Call("another", given)) as model:
-                answer = send(world.client, CHAT, body).json()
-            assert "declined_too_often" in model.requests[1].messages[-1].text
-            assert answer["plan"]["tool"] == "another"  # of another tool it may
-            break
-        with script(Call("relabel", given)):
-            plan = send(world.client, CHAT, body).json()["plan"]
-    assert Plan.objects.filter(tool="relabel").count() == 3
-    assert world.propose("F", conversationId=conversation)["state"] == "proposed"
-
-
-def test_an_expired_call_may_be_proposed_again(world: World) -> None:
-    plan = world.propose()
-    let_pass(plan, "expires_at")
-    body = {"conversationId": str(stored(plan).conversation_id), "continue": plan["id"]}
-    with script(Call("relabel", {"order": world.order.number, "name": "Kari"})):
-        assert send(world.client, CHAT, body).json()["plan"]["state"] == "proposed"
-
-
-def test_a_refused_call_makes_no_plan(world: World) -> None:
-    assert told(world.client, "relabel", {"order": "SO-0", "name": "Kari"})["error"]["code"] == "not_found"
-    assert told(world.client, "relabel", {"name": "Kari"})["error"]["code"] == "clarification_required"
-    assert told(world.client, "relabel", {"order": world.order.number, "name": "Ola"})["error"]["code"] == (
-        "no_change"
-    )
-    assert Plan.objects.count() == 0
-
-
-def test_a_turn_waits_for_one_plan_at_a_time(world: World) -> None:
-    given = [{"order": world.order.number, "name": name} for name in ("Kari", "Per")]
-    with script(Calls(*(Call("relabel", each) for each in given))):
-        plan = ask(world.client, "Both please")["plan"]
-    assert Plan.objects.count() == 1
-    decide(world.client, plan, "confirm")
-    body = {"conversationId": str(stored(plan).conversation_id), "continue": plan["id"]}
-    with script(Text("One is done.")) as model:
-        send(world.client, CHAT, body)
-    assert "not_run" in model.requests[0].messages[-1].text
-
-
-# -- what was deleted ---------------------------------------------------------------------------------------
-
-
-def test_deleting_a_conversation_rejects_its_open_plans_and_leaves_what_was_claimed(world: World) -> None:
-    relabel(name="approved", approval=Always())
-    first = world.propose("A")
-    conversation = str(stored(first).conversation_id)
-    waiting = propose(
-        world.client,
-        "approved",
-        {"order": world.order.number, "name": "B"},
-        conversationId=conversation,
-    )
-    decide(world.client, waiting, "confirm")
-    others = {}
-    for state in (PlanState.EXECUTING, PlanState.UNCERTAIN, PlanState.EXECUTED, PlanState.EXPIRED):
-        others[state] = world.propose(str(state), conversationId=conversation)
-        Plan.objects.filter(pk=others[state]["id"]).update(state=state, confirmed_at=Now())
-    elsewhere = world.propose("C")
-    url = f"/admin/django_copilot/conversation/{conversation}/delete/"
-    assert world.client.post(url, headers=JSON).status_code == 200
-    assert not Conversation.objects.filter(pk=conversation).exists()
-    for plan in (first, waiting):
-        kept = stored(plan)
-        assert (kept.state, kept.conversation_id, kept.ended_at is None) == ("rejected", None, False)
-        assert audited(plan)[-1] == ("rejected", "")
-        assert outcome(decide(world.client, plan, "confirm")) == (409, "rejected")
-    assert outcome(decide(world.login("manager2"), waiting, "approve")) == (409, "rejected")
-    for state, plan in others.items():
-        assert stored(plan).state == state
-        assert look(world.client, plan)["state"] == state
-    assert stored(elsewhere).state == "proposed"
-
-
-def test_going_on_with_the_conversation_leaves_a_plan_to_be_confirmed(world: World) -> None:
-    plan = world.propose()
-    conversation = str(stored(plan).conversation_id)
-    with script(Text("Something else.")):
-        ask(world.client, "What else?", conversationId=conversation)
-    assert Turn.objects.get(pk=stored(plan).turn_id).state == TurnState.DONE
-    assert outcome(decide(world.client, plan, "confirm")) == (200, "executed")
-    body = {"conversationId": conversation, "continue": plan["id"]}
-    assert send(world.client, CHAT, body).json()["code"] == "nothing_to_continue"
-
-
-def test_a_plan_outlives_its_requester_and_is_never_carried_out(world: World) -> None:
-    relabel(name="approved", approval=Always())
-    given = {"order": world.order.number, "name": "Kari"}
-    waiting, proposed = propose(world.client, "approved", given), world.propose()
-    decide(world.client, waiting, "confirm")
-    User.objects.get(username="support").delete()
-    assert [stored(each).user_id for each in (waiting, proposed)] == [None, None]
-    manager = world.login("manager2")
-    assert outcome(decide(manager, proposed, "approve")) == (404, "not_found")
-    assert outcome(decide(manager, waiting, "approve"))[0] == 409
-    assert manager.get(waiting["url"]).status_code == 200
-    assert world.fresh().shipping_name == "Ola"
-    assert audited(waiting)[0] == ("proposed", "")
-
-
-def test_a_customer_who_is_gone_takes_no_plan_along(world: World) -> None:
-    plan = world.propose()
-    world.order.delete()
-    Customer.objects.filter(pk=world.order.customer_id).delete()
-    assert look(world.client, plan)["state"] == "proposed"
-    assert outcome(decide(world.client, plan, "confirm")) == (409, "record_gone")

@@ -82,6 +82,24 @@ def impersonated(client: Client, real: User) -> Client:
     return client
 
 
+class World:
+    """An order, the tool ``relabel``, and support."""
+
+    def __init__(self, login: Callable[[str], Client]) -> None:
+        relabel()
+        self.login = login
+        self.client = login("support")
+        self.order = order_for()
+
+    def propose(self, name: str = "Kari", **extra: Any) -> dict[str, Any]:
+        """Return a plan to ship the order to somebody."""
+        return propose(self.client, "relabel", {"order": self.order.number, "name": name}, **extra)
+
+    def fresh(self) -> Order:
+        """Return the order as it is stored."""
+        return Order.objects.get(pk=self.order.pk)
+
+
 # -- plans --------------------------------------------------------------------------------------------------
 
 
