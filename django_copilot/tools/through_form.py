@@ -124,10 +124,16 @@ def _valid_form(
         if field is None or not editable or never_fillable(entity.model, name):
             raise Refused(f"{name}: this person can't change this field of that record.", code="not_editable")
         if ctx is not None and field.remote_field is not None:
-            _check_bound(ctx, name, given[name])
-    form_class = entity.model_admin.get_form(entity.request, obj, change=True, fields=names)
+            _check_bound(ctx, field, given[name])
+    needs_more = Refused(
+        "The form of that record needs more than these fields; open the form instead.", code="open_form"
+    )
+    try:
+        form_class = entity.model_admin.get_form(entity.request, obj, change=True, fields=names)
+        empty = form_class(instance=obj)
+    except KeyError as error:
+        raise needs_more from error
     data: MultiValueDict[str, Any] = MultiValueDict()
-    empty = form_class(instance=obj)
     # A form class can have more fields than it was asked for: those stay as they are.
     others = [name for name in empty.fields if name not in names]
     initial = model_to_dict(obj, others)
@@ -147,20 +153,18 @@ def _valid_form(
     try:
         valid = form.is_valid()
     except KeyError as error:
-        raise Refused(
-            "The form of that record needs more than these fields; open the form instead.", code="open_form"
-        ) from error
+        raise needs_more from error
     if not valid:
         # What a form says of other rows (uniqueness, constraints) is not for the model.
         raise Refused("The admin's form does not take these values.", code="form_refuses")
     return form
 
 
-def _check_bound(ctx: Context, name: str, value: Any) -> None:
+def _check_bound(ctx: Context, field: Any, value: Any) -> None:
     """Raise Refused for a related record that the preview did not look up: nobody asked whether it is hers."""
     for each in value if isinstance(value, list | tuple | models.QuerySet) else [value]:
-        if each is not None and (not isinstance(each, models.Model) or not ctx.knows(each)):
-            raise Refused(f"{name}: a related record must come from ctx.look_up.", code="not_available")
+        if each is not None and not (isinstance(each, field.remote_field.model) and ctx.knows(each)):
+            raise Refused(f"{field.name}: a related record must come from ctx.look_up.", code="not_available")
 
 
 def _put(data: MultiValueDict[str, Any], name: str, widget: Any, value: Any) -> None:
