@@ -20,7 +20,7 @@ class CopilotConfig(AppConfig):
         """Import each app's ``copilot_tools`` and register the system checks."""
         from .audit.checks import check_audit
         from .checks import check_all, check_permission_given
-        from .people import check_people
+        from .people import check_people, check_service_accounts
         from .tools.checks import check_tools
 
         autodiscover_modules("copilot_tools")
@@ -29,3 +29,4 @@ class CopilotConfig(AppConfig):
         checks.register(check_people, checks.Tags.admin)
         checks.register(check_audit, checks.Tags.security)
         checks.register(check_permission_given, checks.Tags.database)
+        checks.register(check_service_accounts, checks.Tags.database)

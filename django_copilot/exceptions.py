@@ -66,12 +66,12 @@ class Denied(CopilotError):
     """A decision on a plan that is not carried out. ``code`` is one of the plan endpoints' codes.
 
     ``status`` is the HTTP status of the answer, ``plan`` the plan to show with it, the fresh one when it is
-    stale.
+    stale, ``text`` what a tool itself says, where it refuses.
     """
 
-    def __init__(self, code: str, *, status: int = 409, plan: object = None) -> None:
+    def __init__(self, code: str, *, status: int = 409, plan: object = None, text: str = "") -> None:
         super().__init__(code)
-        self.code, self.status, self.plan = code, status, plan
+        self.code, self.status, self.plan, self.text = code, status, plan, text
 
 
 class BackendError(CopilotError):

@@ -41,7 +41,7 @@ from django.utils import translation
 from .access import Access, EntityAccess
 from .backends.base import ToolCall
 from .conf import get_settings
-from .database import contained
+from .database import contained, release_connections
 from .exceptions import CallError, NoGrant, Refused, ScopeUnavailable
 from .identity import key_text
 from .models import Plan, PlanState
@@ -227,7 +227,13 @@ def _look_at_undo(access: Access, tool: WriteTool, plan: Any) -> Looked:
                     "The value was changed again since; it can't be put back.", code="changed_since"
                 )
             changes[field.name] = restored(ctx, field, each["old"])
-        preview = Preview(target.before, changes=changes, amount=plan.amount, system={"undoes": str(plan.pk)})
+        preview = Preview(
+            target.before,
+            changes=changes,
+            amount=plan.amount,
+            system={"undoes": str(plan.pk)},
+            touched=plan.document.get("touched", ()),
+        )
         return _looked(tool, {}, ctx, preview, own_way=False, dry_run=())
 
 
@@ -263,7 +269,17 @@ def _looked(
         target=target,
         changes=changes,
         dry_run=dry_run,
+        unchanged=_sets_of(target.before, {each.field.name for each in changes} | {*preview.touched}),
     )
+
+
+def _sets_of(obj: Any, without: set[str]) -> dict[str, str]:
+    """Return the many-to-many fields of a record that are not to change, as typed text."""
+    return {
+        field.name: typed(value_of(obj, field))
+        for field in obj._meta.local_many_to_many
+        if field.name not in without and field.remote_field.through._meta.auto_created
+    }
 
 
 # -- write tools: doing -------------------------------------------------------------------------------------
@@ -347,6 +363,8 @@ def _check_effect(looked: Looked) -> None:
             continue
         if typed(value_of(after, field), field) != typed(value_of(before, field), field):
             raise EffectDiffers(f"{field.name} was changed, and was not shown")
+    if _sets_of(after, {*shown, *looked.preview.touched}) != looked.unchanged:
+        raise EffectDiffers("related records were changed, and were not shown")
     for each in looked.changes:
         if typed(value_of(after, each.field), each.field) != shown[each.field.name]:
             raise EffectDiffers(f"{each.field.name} holds something else than was shown")
@@ -368,6 +386,7 @@ def call_out(tool: WriteTool, step: Literal["call", "look_up"], grant: Grant, pa
             getattr(block, "_from_testcase", False) for block in each.atomic_blocks
         ):
             raise NoGrant("Another system is never asked inside a transaction.")
+    release_connections()
     return _step(tool, step)(json.loads(payload) if payload else None, grant.key)
 
 

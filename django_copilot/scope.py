@@ -26,7 +26,6 @@ from urllib.parse import unquote
 
 from django.contrib.admin import AdminSite, ModelAdmin
 from django.contrib.auth import get_user_model
-from django.db.models import Exists
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, get_script_prefix, resolve, reverse
 from django.utils import timezone, translation
@@ -35,7 +34,7 @@ from django.utils.module_loading import import_string
 
 from .conf import get_settings
 from .exceptions import ConfigurationError, Refused, ScopeUnavailable
-from .models import Switch
+from .switch import off_annotation
 
 PERMISSION = "django_copilot.use_copilot"
 
@@ -169,7 +168,7 @@ def load_person(user_pk: Any, *, site: str = "") -> Any:
     """
     users = get_user_model()._default_manager.filter(pk=user_pk)
     if site:
-        users = users.annotate(copilot_off=Exists(Switch.objects.filter(site=site, is_off=True)))
+        users = users.annotate(copilot_off=off_annotation(site))
     user = users.first()
     if user is None or not user.is_active:
         raise ScopeUnavailable("The person's account does not exist any more or is not active.")

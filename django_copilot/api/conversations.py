@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from .. import plans
+from .. import audit, plans
 from ..access import Access
 from ..declaration import model_field
 from ..exceptions import CallError, ConversationNotFound, ScopeUnavailable
@@ -265,8 +265,9 @@ class DeleteView(OwnConversation):
         conversation = self.conversation(request, ident)
         with transaction.atomic():
             store.detach_turn(conversation)
-            plans.reject_open(conversation)
+            told = plans.reject_open(conversation)
             conversation.delete()
+            audit.append(self.scope.site, self.scope.key, *told)
         if wants_json(request):
             return json_answer({"deleted": True})
         return self.go("django_copilot_conversation_changelist")

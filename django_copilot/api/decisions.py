@@ -29,6 +29,7 @@ from ..plans.rights import APPROVE, find, is_visible
 from ..plans.states import clocked
 from ..plans.texts import code_text, reply_of
 from ..scope import Scope
+from ..values import made_visible
 from .base import ApiError, OwnPage, admit, json_answer, not_here, scope_of, wants_json
 
 logger = logging.getLogger("django_copilot")
@@ -132,7 +133,7 @@ class _Decision(PlanPage):
         # A fresh plan in place of a stale one is not the approver's to see before its owner has confirmed it.
         shown = made if isinstance(made, Plan) and is_visible(made, self.by.user) else plan
         current = decisions.current(shown.pk)
-        text = code_text(denied.code)
+        text = code_text(denied.code, otherwise=made_visible(denied.text))  # a tool refuses in its own words
         if wants_json(request):
             body = {"code": denied.code, "detail": text, "plan": as_json(current, self.by)}
             return json_answer(body, denied.status)

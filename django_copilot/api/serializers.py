@@ -35,16 +35,6 @@ class ChatRequest(serializers.Serializer[Any]):
     message = Text(trim_whitespace=True, required=False)
     page = Ident(required=False, allow_null=True, allow_blank=True)
 
-    def get_fields(self) -> Any:
-        """Return the fields; "continue" is no name that a class can give an attribute."""
-        fields = super().get_fields()
-        fields["continue"] = Ident(
-            required=False,
-            allow_null=True,
-            help_text="id of a plan that was decided: no message, the waiting turn goes on, once",
-        )
-        return fields
-
     def validate(self, attrs: Any) -> Any:
         """Ask for a message, unless a turn is to go on."""
         if attrs.get("continue") is None and "message" not in attrs:
@@ -60,6 +50,14 @@ class ChatRequest(serializers.Serializer[Any]):
                 % {"most": most, "given": len(value)}
             )
         return value
+
+
+# A class can't give an attribute this name.
+ChatRequest._declared_fields["continue"] = Ident(
+    required=False,
+    allow_null=True,
+    help_text="id of a plan that was decided: no message, the waiting turn goes on, once",
+)
 
 
 class ChatColumn(serializers.Serializer[Any]):

@@ -12,6 +12,8 @@ from ..exceptions import Denied
 from ..people import is_service_account, person_key, real_actor
 from ..scope import Scope
 
+UNKNOWN = "?"  # key of somebody who acts as another person and can't be named
+
 
 @dataclass(frozen=True, kw_only=True)
 class Decider:
@@ -31,7 +33,7 @@ class Decider:
         return cls(
             user=request.user,
             key=person_key(request.user),
-            real_key=person_key(real) if real is not None else "",
+            real_key=person_key(real) or UNKNOWN if real is not None else "",
             impersonated=real is not None,
             site=site,
             scope=scope,

@@ -28,7 +28,7 @@ from ..exceptions import CallError, Denied, ScopeUnavailable
 from ..models import Plan, PlanKind, PlanState
 from ..scope import Scope, enter_scope
 from ..signals import plan_awaits_approval
-from ..snapshots import lock_record
+from ..snapshots import lock_record, record_version
 from ..switch import is_off
 from ..tools.document import Looked, PlanDraft, digest_of
 from ..tools.write import Always, Never, all_tools
@@ -47,6 +47,7 @@ class _Work:
     plan: Plan
     records: list[audit.Record] = field(default_factory=list)
     denied: Denied | None = None
+    moved: bool = False  # whether a locked record holds something else than what was shown
 
     def deny(self, code: str, *, by: Decider, status: int = 409, plan: Plan | None = None) -> None:
         """End the decision as refused; what was noticed on the way is kept."""
@@ -158,7 +159,10 @@ def _is_to_approve(plan: Plan, by: Decider) -> bool:
 def _deciding(plan_id: Any, by: Decider, theirs: Callable[[Plan, Decider], bool]) -> Iterator[_Work]:
     """Lock a plan for one decision, keep what was noticed, append the audit last, then raise what was denied."""
     try:
-        with transaction.atomic(using=router.db_for_write(Plan)):
+        with ExitStack() as stack:
+            # The audit is appended before any of them commits, and the plan's own commits last.
+            for alias in _databases():
+                stack.enter_context(transaction.atomic(using=alias))
             found = lock_rows(
                 Plan.objects.filter(
                     pk=plan_id, site=by.scope.site, scope_key=by.scope.key, kind=PlanKind.TOOL
@@ -175,6 +179,15 @@ def _deciding(plan_id: Any, by: Decider, theirs: Callable[[Plan, Decider], bool]
         raise Denied("try_again") from error
     if work.denied is not None:
         raise work.denied
+
+
+def _databases() -> list[str]:
+    """Return the database of plans, then those of the models that tools act on."""
+    return list(
+        dict.fromkeys(
+            [router.db_for_write(Plan), *(router.db_for_write(tool.model) for tool in all_tools().values())]
+        )
+    )
 
 
 # -- what stands against it ---------------------------------------------------------------------------------
@@ -274,7 +287,7 @@ def _same_again(work: _Work, by: Decider) -> Iterator[Looked | None]:
             logger.exception("The preview of %s failed.", plan.tool)
             work.deny("failed", by=by)
         else:
-            if digest_of(draft.document(plan.pk)) != plan.digest:
+            if work.moved or digest_of(draft.document(plan.pk)) != plan.digest:
                 looked = None
                 _close_stale(work, by, "stale", draft=draft)
         yield looked
@@ -291,10 +304,13 @@ def _is_still_there(work: _Work, by: Decider) -> bool:
     else:
         if not isinstance(tool.approval, Always | Never):
             lock_rows(get_user_model()._base_manager.filter(pk=plan.user.pk))
-        for label, pk in sorted({(each["model"], each["pk"]) for each in plan.document["records"]}):
-            if lock_record(apps.get_model(label), pk) is None:
+        versions = {(each["model"], each["pk"]): each["version"] for each in plan.document["records"]}
+        for label, pk in sorted(versions):
+            held = lock_record(apps.get_model(label), pk)
+            if held is None:
                 _close_stale(work, by, "record_gone")
                 return False
+            work.moved = work.moved or record_version(held) != versions[label, pk]
         if not _is_busy(plan):
             return True
         work.deny("operation_open", by=by)
@@ -314,11 +330,10 @@ def _is_busy(plan: Plan) -> bool:
     """Tell whether the same tool is doing something to the same target, as far as anybody knows."""
     return (
         Plan.objects.filter(
-            site=plan.site,
             tool=plan.tool,
             model=plan.model,
             object_pk=plan.object_pk,
-            state__in=CLAIMED,
+            state__in=CLAIMED,  # on whatever site
         )
         .exclude(pk=plan.pk)
         .exists()
@@ -330,6 +345,7 @@ def _close_stale(
 ) -> None:
     plan = work.plan
     move(plan, PlanState.STALE, code=code, decided_at=Now(), reason=told[:500], open_undo_of=None)
+    work.records.append(trail.entry(plan, "stale", code=code))
     fresh = None
     if draft is not None:
         fresh = proposals.remake(plan, draft, by=by)

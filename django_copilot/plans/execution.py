@@ -13,13 +13,13 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from django.db import models, router, transaction
+from django.db import OperationalError, models, router, transaction
 from django.db.models.functions import Now
 
 from .. import audit, gate
 from ..access import Access
 from ..conf import get_settings
-from ..database import lock_rows, release_connections
+from ..database import lock_rows
 from ..exceptions import CallError, CallFailed, Denied, ScopeUnavailable
 from ..models import Plan, PlanState
 from ..scope import Scope, enter_scope
@@ -106,9 +106,13 @@ def claim(
             if claimed:
                 plan.refresh_from_db()
                 gate.reserve(looked, grant_of(plan))
-    except CallError as error:
+    except OperationalError:
+        raise
+    except Exception as error:
+        logger.warning("Plan %s could not be reserved: %r", plan.pk, error, exc_info=True)
         plan.state = before
-        move(plan, PlanState.FAILED, code="reservation_failed", reason=error.message[:500], decided_at=Now())
+        told = error.message[:500] if isinstance(error, CallError) else ""
+        move(plan, PlanState.FAILED, code="reservation_failed", reason=told, decided_at=Now(), **decided)
         deny("reservation_failed", by=by)
         return None
     if not claimed:
@@ -125,14 +129,14 @@ def try_again(plan: Plan, records: list[audit.Record], deny: Deny, by: Decider) 
     if tool is None or not tool.is_external:
         deny("tool_changed", by=by)
         return None
-    if plan.called_at is not None and plan.called_at + tool.keys_kept <= now_of(plan):
+    lease = datetime.timedelta(seconds=get_settings().LEASE_SECONDS)
+    if plan.called_at is not None and plan.called_at + tool.keys_kept <= now_of(plan) + lease:
         deny("key_expired", by=by)
         return None
     if not _may_still(plan, tool, by):
         deny("not_allowed", by=by, status=403)
         return None
     _note_uncertain(plan, records)
-    lease = datetime.timedelta(seconds=get_settings().LEASE_SECONDS)
     move(
         plan,
         PlanState.EXECUTING,
@@ -171,7 +175,6 @@ def _call_of(plan: Plan) -> Callable[[], None]:
 def _call(plan: Plan) -> None:
     """Ask the other system with what was stored, and record the end. Never raises for what happens there."""
     tool, grant, attempt = all_tools()[plan.tool], grant_of(plan), plan.attempts
-    release_connections()
     result: Any = None
     try:
         result = gate.call_out(tool, "call", grant, plan.payload)
@@ -197,17 +200,17 @@ def finish(
 ) -> bool:
     """Record how an operation outside ended, and run the tool's settling step with it, in one transaction.
 
-    False when somebody else has recorded an end meanwhile. ``attempt`` is whose news it is: that nobody knows
-    is no news about a later attempt. A settling step that fails leaves the plan uncertain.
+    False when somebody else has recorded an end meanwhile. ``attempt`` is whose news it is: unless
+    it is that it was done, it is no news about a later attempt, which may be under way. A settling step that fails leaves the plan uncertain.
     """
     result = result if isinstance(result, dict) else None
     try:
         with transaction.atomic(using=router.db_for_write(Plan)):
             lock_rows(Plan.objects.filter(pk=plan_id))
             plan = clocked(Plan.objects.all()).get(pk=plan_id)
-            if plan.state not in CLAIMED or (
-                ended is PlanState.UNCERTAIN and (attempt != plan.attempts or plan.state == ended)
-            ):
+            if plan.state not in CLAIMED or (ended is PlanState.UNCERTAIN and plan.state == ended):
+                return False
+            if attempt not in (None, plan.attempts) and ended is not PlanState.EXECUTED:
                 return False
             decided: dict[str, Any] = {"decided_by": by.key} if by is not None else {}
             if ended is PlanState.UNCERTAIN:
@@ -240,8 +243,7 @@ def look_up(plan: Plan, by: Decider) -> bool:
     """Ask the other system what became of an uncertain operation. Tell whether it knew. Raises Denied."""
     tool = _uncertain(plan, by)
     if not tool.has_step("look_up"):
-        raise Denied("no_look_up", plan=plan)
-    release_connections()
+        raise _refused(plan, by, "no_look_up")
     try:
         result = gate.call_out(tool, "look_up", grant_of(plan), plan.payload)
         ended, told = PlanState.EXECUTED, ""
@@ -249,7 +251,7 @@ def look_up(plan: Plan, by: Decider) -> bool:
         result, ended, told = None, PlanState.FAILED, str(error)
     except Exception as error:
         logger.warning("The other system could not be asked about plan %s: %r", plan.pk, error)
-        raise Denied("no_answer", plan=plan) from error
+        raise _refused(plan, by, "no_answer") from error
     if ended is PlanState.EXECUTED and result is None:
         audit.append(plan.site, plan.scope_key, trail.entry(plan, "looked_up", by=by, code="unknown_there"))
         return False
@@ -261,25 +263,36 @@ def settle(plan: Plan, by: Decider, *, outcome: str, reason: str) -> bool:
     tool = _uncertain(plan, by)
     ends = {"executed": PlanState.EXECUTED, "failed": PlanState.FAILED}
     if outcome not in ends or not reason.strip():
-        raise Denied("reason_needed", status=400, plan=plan)
+        raise _refused(plan, by, "reason_needed", status=400)
     code = why_not_approver(plan, by)
     if code:
-        audit.append(plan.site, plan.scope_key, trail.entry(plan, "refused", by=by, code=code))
-        raise Denied(code, status=403, plan=plan)
+        raise _refused(plan, by, code, status=403)
     return finish(plan.pk, tool, ends[outcome], reason=reason.strip(), by=by, event="settled")
 
 
 def _uncertain(plan: Plan, by: Decider) -> WriteTool:
-    """Return the tool of an uncertain plan, noted as such. Raises Denied."""
-    by.check()
+    """Return the tool of an uncertain plan, noted as such. Raises Denied.
+
+    A site that is turned off does not stop this: what was claimed has to come to an end.
+    """
+    try:
+        by.check()
+    except Denied as denied:
+        raise _refused(plan, by, denied.code, status=denied.status) from None
     tool = all_tools().get(plan.tool)
     if tool is None:
-        raise Denied("tool_changed", plan=plan)
+        raise _refused(plan, by, "tool_changed")
     if effective(plan) is not PlanState.UNCERTAIN:
-        raise Denied("not_uncertain", plan=plan)
+        raise _refused(plan, by, "not_uncertain")
     records: list[audit.Record] = []
     with transaction.atomic(using=router.db_for_write(Plan)):
         _note_uncertain(plan, records)
         if records:
             audit.append(plan.site, plan.scope_key, *records)
     return tool
+
+
+def _refused(plan: Plan, by: Decider, code: str, *, status: int = 409) -> Denied:
+    """Return what is raised, after the audit was told."""
+    audit.append(plan.site, plan.scope_key, trail.entry(plan, "refused", by=by, code=code))
+    return Denied(code, status=status, plan=plan)

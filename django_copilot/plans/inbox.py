@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
@@ -11,6 +13,7 @@ from .rights import APPROVE, why_not_approver
 from .states import clocked
 
 LISTED = 100
+LOOKED_AT = 1_000  # plans of others, of which not all may be hers to approve
 
 
 def own_waiting(by: Decider) -> QuerySet[Plan]:
@@ -25,8 +28,8 @@ def to_approve(by: Decider) -> list[Plan]:
     if not by.user.has_perm(APPROVE):
         return []
     waiting = _here(by).filter(Q(state=PlanState.AWAITING_APPROVAL, approve_by__gt=Now()) | _uncertain())
-    others = waiting.exclude(user_id=by.user.pk).order_by("confirmed_at")
-    return [each for each in others[:LISTED] if why_not_approver(each, by) == ""]
+    others = waiting.exclude(user_id=by.user.pk).order_by("confirmed_at")[:LOOKED_AT]
+    return list(islice((each for each in others if why_not_approver(each, by) == ""), LISTED))
 
 
 def _here(by: Decider) -> QuerySet[Plan]:

@@ -18,6 +18,7 @@ from django.utils import timezone
 
 from .. import audit
 from ..conf import get_settings
+from ..database import lock_rows
 from ..models import Conversation, Message, Plan, PlanKind, PlanState, Turn
 from ..scope import Scope
 from ..tools.base import Proposed
@@ -180,12 +181,17 @@ def close_deleted(user: Any, scope: Scope, label: str, object_pk: str) -> int:
     return len(closed)
 
 
-def reject_open(conversation: Conversation) -> None:
-    """Reject what can still be decided of a conversation that is being deleted; what was claimed goes on."""
-    plans = list(Plan.objects.filter(conversation=conversation, state__in=OPEN))
-    if plans:
-        Plan.objects.filter(pk__in=[each.pk for each in plans], state__in=OPEN).update(
-            state=PlanState.REJECTED, decided_at=Now(), ended_at=Now(), open_undo_of=None
-        )
-        entries = [trail.page_ended(each, "rejected") for each in plans]
-        audit.append(conversation.site, conversation.scope_key, *entries)
+def reject_open(conversation: Conversation) -> list[audit.Record]:
+    """Reject what can still be decided of a conversation that is being deleted; what was claimed goes on.
+
+    Returns what the audit is to be told, last in the caller's transaction.
+    """
+    plans = lock_rows(Plan.objects.filter(conversation=conversation, state__in=OPEN))
+    Plan.objects.filter(pk__in=[each.pk for each in plans], state__in=OPEN).update(
+        state=PlanState.REJECTED,
+        decided_at=Now(),
+        decided_by=str(conversation.user_id),
+        ended_at=Now(),
+        open_undo_of=None,
+    )
+    return [trail.page_ended(each, "rejected") for each in plans]

@@ -87,7 +87,7 @@ class _Projection:
             "expiresAt": ends.isoformat() if ends else None,
             "secondsLeft": max(0, int((ends - now_of(plan)).total_seconds())) if ends else 0,
             "digest": plan.digest,
-            "result": plan.result,
+            "result": self._result(),
             "resultRows": self._result_rows(),
             "reason": self.clean(plan.reason) or (code_text(plan.code) if plan.code else ""),
             "code": plan.code,
@@ -184,14 +184,21 @@ class _Projection:
 
     def _plain(self, text: str) -> str:
         value = untyped(text)
-        if isinstance(value, tuple):
-            return self._label(*value)
-        return display(None, value)
+        if isinstance(value, list):
+            each = (self._label(*one) if isinstance(one, tuple) else display(None, one) for one in value)
+            return ", ".join(each)
+        return self._label(*value) if isinstance(value, tuple) else display(None, value)
 
     def _arguments(self) -> list[dict[str, str]]:
         told = []
+        tool = all_tools().get(self.plan.tool)
+        # In the order of their declaration; a database may keep them in another one.
+        place = {name: number for number, name in enumerate(tool.arguments if tool is not None else ())}
         for origin in ("model", "system"):
-            for name, text in self.document.get("arguments", {}).get(origin, {}).items():
+            given = self.document.get("arguments", {}).get(origin, {})
+            for name, text in sorted(
+                given.items(), key=lambda each: (place.get(each[0], len(place)), each[0])
+            ):
                 told.append(
                     {
                         "name": name,
@@ -201,6 +208,15 @@ class _Projection:
                     }
                 )
         return told
+
+    def _result(self) -> dict[str, Any] | None:
+        """Return what the operation gave, with nothing hidden in its texts."""
+        if not isinstance(self.plan.result, dict):
+            return None
+        return {
+            name: self.clean(value) if isinstance(value, str) else value
+            for name, value in self.plan.result.items()
+        }
 
     def _result_rows(self) -> list[dict[str, str]]:
         if not isinstance(self.plan.result, dict):

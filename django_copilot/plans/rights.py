@@ -13,7 +13,7 @@ from ..exceptions import CallError, ScopeUnavailable
 from ..models import Plan, PlanKind
 from ..scope import enter_scope
 from ..tools.write import all_tools
-from .deciders import Decider
+from .deciders import UNKNOWN, Decider
 from .states import CLAIMED, clocked
 
 logger = logging.getLogger("django_copilot")
@@ -50,6 +50,8 @@ def why_not_approver(plan: Plan, by: Decider) -> str:
     """Return the code of what forbids this person to be the second one of a plan, or ""."""
     if by.key in (plan.confirmed_by, plan.proposed_by) or by.key == str(plan.user_id):
         return "own_plan"
+    if plan.proposed_by == UNKNOWN:
+        return "own_plan"  # it may be anybody's
     tool = all_tools().get(plan.tool)
     if tool is None or not by.user.has_perms((APPROVE, *tool.approve_permissions)):
         return "not_allowed"
@@ -70,7 +72,12 @@ def _sees_all(plan: Plan, access: Access) -> bool:
             entity = access.registered(apps.get_model(each["model"]))
             if entity is None or not entity.can_view:
                 return False
-            obj = entity.record(each["pk"])
+            try:
+                obj = entity.record(each["pk"])
+            except CallError:
+                if entity.model._base_manager.filter(pk=each["pk"]).exists():
+                    return False
+                continue  # nobody sees it any more, and nothing can be done to it
             if (each["model"], each["pk"]) == (plan.model, plan.object_pk):
                 with entity.at("change", obj):
                     if not {change["field"] for change in plan.document["changes"]} <= entity.shows(obj):

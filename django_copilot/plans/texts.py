@@ -27,8 +27,11 @@ def reply_of(plan: Plan) -> str:
     return texts[effective(plan)]
 
 
-def code_text(code: str) -> str:
-    """Return the fixed text of a reason code: what stands against a decision, or how a plan ended."""
+def code_text(code: str, *, otherwise: str = "") -> str:
+    """Return the fixed text of a reason code: what stands against a decision, or how a plan ended.
+
+    ``otherwise`` is returned for a code that has none.
+    """
     texts = {
         "digest_mismatch": _("This is not what you were shown. Look at it again."),
         "expired": _("Its time is over. Look at it again and make a new one."),
@@ -67,4 +70,4 @@ def code_text(code: str) -> str:
         "switched_off": _("The assistant is turned off on this site."),
         "not_found": _("There is no such conversation or proposal."),
     }
-    return texts.get(code, _("This can't be done now."))
+    return texts.get(code) or otherwise or _("This can't be done now.")

@@ -159,6 +159,11 @@ def _page(plan: Plan, event: str, values: tuple[audit.Value, ...]) -> audit.Reco
         conversation=str(plan.conversation_id or ""),
         turn=str(plan.turn_id or ""),
         plan=str(plan.pk),
-        about={"kind": plan.kind, "target": {"model": plan.model, "pk": plan.object_pk}},
+        tool=plan.tool,
+        about={
+            "kind": plan.kind,
+            "digest": plan.digest,
+            "target": {"model": plan.model, "pk": plan.object_pk},
+        },
         values=values,
     )

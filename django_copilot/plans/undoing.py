@@ -61,7 +61,7 @@ def undo(plan: Plan, by: Decider) -> Plan:
             draft = gate.look_at_undo(access, plan)
     except CallError as error:
         status = 403 if error.code in ("not_allowed", "not_staff") else 409
-        raise _refused(plan, by, error.code, status=status) from None
+        raise _refused(plan, by, error.code, status=status, text=error.message) from None
     except ScopeUnavailable as error:
         logger.error("A plan can't be undone: %s", error)
         raise _refused(plan, by, "scope_unavailable") from None
@@ -86,7 +86,7 @@ def again(plan: Plan, by: Decider) -> Plan:
             draft = gate.look_afresh(access, plan)
     except CallError as error:
         status = 403 if error.code in ("not_allowed", "not_staff") else 409
-        raise _refused(plan, by, error.code, status=status) from None
+        raise _refused(plan, by, error.code, status=status, text=error.message) from None
     except ScopeUnavailable as error:
         logger.error("A plan can't be made again: %s", error)
         raise _refused(plan, by, "scope_unavailable") from None
@@ -118,9 +118,9 @@ def _may_make(plan: Plan, by: Decider) -> None:
         raise _refused(plan, by, "switched_off", status=403)
 
 
-def _refused(plan: Plan, by: Decider, code: str, *, status: int = 409) -> Denied:
+def _refused(plan: Plan, by: Decider, code: str, *, status: int = 409, text: str = "") -> Denied:
     audit.append(plan.site, plan.scope_key, trail.entry(plan, "refused", by=by, code=code))
-    return Denied(code, status=status, plan=plan)
+    return Denied(code, status=status, plan=plan, text=text)
 
 
 def _store(plan: Plan, draft: PlanDraft, by: Decider, **more: Any) -> Plan:

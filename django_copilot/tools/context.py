@@ -137,6 +137,7 @@ class Context:
         known = self.bound.get((bound.model, bound.pk))
         if known is None or known.verb == "view":
             self.bound[bound.model, bound.pk] = bound
+        obj._state.fields_cache.clear()  # whoever follows a relation asks for it, and for the right to
         return obj
 
 

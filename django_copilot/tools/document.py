@@ -43,6 +43,7 @@ class Looked:
     target: Bound
     changes: Sequence[Change]
     dry_run: Sequence[Mapping[str, Any]]  # stored effects
+    unchanged: Mapping[str, str]  # many-to-many fields of the target that stay as they are
 
 
 @dataclass(frozen=True, kw_only=True)
