@@ -296,7 +296,10 @@ class AuditEntry(models.Model):
         verbose_name_plural = _("audit")
         default_permissions = ()
         constraints = (models.UniqueConstraint(fields=["site", "number"], name="copilot_audit_number"),)
-        indexes = (models.Index(fields=["site", "actor"], name="copilot_audit_actor"),)
+        indexes = (
+            models.Index(fields=["site", "actor"], name="copilot_audit_actor"),
+            models.Index(fields=["site", "at"], name="copilot_audit_time"),
+        )
 
     def __str__(self) -> str:
         return f"{self.site} {self.number}"

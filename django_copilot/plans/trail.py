@@ -38,9 +38,14 @@ def entry(
     )
 
 
+def person_of(plan: Plan) -> str:
+    """Return the key of the person who asked for a plan, "" once her account is gone and nobody confirmed it."""
+    return str(plan.user_id or plan.confirmed_by)[:64]
+
+
 def proposed(plan: Plan, *, asked: Mapping[str, Any], by: Decider | None = None) -> audit.Record:
     """Return the entry of a new plan: the person's words, the whole document, and the versions behind it."""
-    requester = str(plan.user_id)
+    requester = person_of(plan)
     values = [*_words(plan, requester)]
     for name, value in plan.arguments.items():
         values.append(audit.Value(name=f"argument {name}"[:100], value=value, person=requester))
@@ -143,7 +148,7 @@ def page_proposed(plan: Plan, *, words: str) -> audit.Record:
         )
         for name, value in plan.values.items()
     )
-    said = audit.Value(name="words", value=clean_text(words), person=str(plan.user_id))
+    said = audit.Value(name="words", value=clean_text(words), person=person_of(plan))
     return _page(plan, "proposed", (said, *values))
 
 
