@@ -287,7 +287,7 @@ def shape(value: Any, name: str = "") -> Any:
 
 
 def test_the_json_of_a_plan_has_this_shape(order: Order, login: Any) -> None:
-    """Where it fails, the new shape stands beside the kept one, in ``plan.json.candidate``."""
+    """Hazard 142. Where it fails, the new shape stands beside the kept one, in ``plan.json.candidate``."""
     from django_copilot import Effect
 
     def courier(ctx: Any, order: str, name: str) -> Preview:

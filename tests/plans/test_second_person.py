@@ -12,7 +12,7 @@ from django.contrib.auth.models import Group, User
 from django.test import Client
 
 from django_copilot import Above, Always, Never, Preview, write_tool
-from django_copilot.models import Plan
+from django_copilot.models import AuditEntry, Plan
 from django_copilot.testing import copilot_client
 from django_copilot.tools import write
 from django_copilot.tools.write import Approval
@@ -104,12 +104,6 @@ def powerful_requester(order: Order, login: Any) -> Client:
     return client
 
 
-def real_person_behind_the_proposal(order: Order, login: Any) -> Client:
-    Plan.objects.update(proposed_by=str(User.objects.get(username="manager").pk))
-    client: Client = login("manager")
-    return client
-
-
 def while_acting_as_another(order: Order, login: Any) -> Client:
     return impersonated(login("manager"), User.objects.get(username="admin"))
 
@@ -161,7 +155,6 @@ def nobody(order: Order, login: Any) -> Client:
     [
         (requester_herself, 403, "own_plan"),
         (powerful_requester, 403, "own_plan"),
-        (real_person_behind_the_proposal, 403, "own_plan"),
         (while_acting_as_another, 403, "impersonated"),
         (bot, 403, "service_account"),
         (powerful_service_account, 403, "service_account"),
@@ -189,6 +182,28 @@ def test_who_must_not_be_the_second_person_is_refused(
         assert stored(plan).state == "awaiting_approval"
     grant(User.objects.get(username="manager2"), "store.propose_refund")
     assert outcome(decide(login("manager2"), plan, "approve")) == (200, "executed")
+
+
+def test_the_real_person_behind_the_proposal_can_not_approve_it(order: Order, login: Any, store: Any) -> None:
+    relabel(approval=Always())
+    given, manager = {"order": order.number, "name": "Kari"}, store.user("manager")
+    plan = propose(impersonated(login("support"), manager), "relabel", given)
+    assert outcome(decide(impersonated(login("support"), manager), plan, "confirm")) == (403, "impersonated")
+    assert outcome(decide(login("support"), plan, "confirm")) == (200, "awaiting_approval")
+    assert outcome(decide(login("manager"), plan, "approve")) == (403, "own_plan")
+    assert ship_to(order) == "Ola"
+    assert outcome(decide(login("manager2"), plan, "approve")) == (200, "executed")
+
+
+def test_what_somebody_proposed_who_can_not_be_named_is_approved_by_nobody(order: Order, login: Any) -> None:
+    relabel(approval=Always())
+    client, gone = login("support"), User(pk=987_654)
+    plan = propose(impersonated(client, gone), "relabel", {"order": order.number, "name": "Kari"})
+    assert outcome(decide(login("support"), plan, "confirm")) == (200, "awaiting_approval")
+    assert outcome(decide(login("manager2"), plan, "approve")) == (403, "own_plan")
+    assert ship_to(order) == "Ola"
+    entries = AuditEntry.objects.filter(plan=plan["id"]).order_by("number")
+    assert [each.real_actor for each in entries] == ["?", "", ""]
 
 
 def test_who_may_not_see_a_changed_field_can_not_approve(store: Any, tool: Any, login: Any) -> None:
