@@ -182,6 +182,17 @@ def enter_scope(scope: Scope, user_pk: Any, *, just_loaded: Any = None) -> Itera
     ``just_loaded`` is the person as the request under way has loaded her, where nothing was waited for
     since. Raises ScopeUnavailable when the scope can't be entered: nothing may be done then.
     """
+    with enter_place(scope) as request:
+        request.user = just_loaded if just_loaded is not None else load_person(user_pk, site=scope.site)
+        yield request
+
+
+@contextmanager
+def enter_place(scope: Scope) -> Iterator[ScopedRequest]:
+    """Enter a stored scope for nobody: what was claimed is brought to its end, whoever is still there.
+
+    Raises ScopeUnavailable.
+    """
     _capture, enter = own_scope()
     if scope.keys and enter is None:
         raise ScopeUnavailable(
@@ -200,7 +211,6 @@ def enter_scope(scope: Scope, user_pk: Any, *, just_loaded: Any = None) -> Itera
                 ) from error
         failed: BaseException | None = None
         try:
-            request.user = just_loaded if just_loaded is not None else load_person(user_pk, site=scope.site)
             yield request
         except BaseException as error:
             failed = error

@@ -22,7 +22,7 @@ from ..conf import get_settings
 from ..database import lock_rows
 from ..exceptions import CallError, CallFailed, Denied, ScopeUnavailable
 from ..models import Plan, PlanState
-from ..scope import Scope, enter_scope
+from ..scope import Scope, enter_place, enter_scope
 from ..snapshots import record_version
 from ..tools.document import Looked
 from ..tools.offered import may_use_tool
@@ -177,7 +177,8 @@ def _call(plan: Plan) -> None:
     tool, grant, attempt = all_tools()[plan.tool], grant_of(plan), plan.attempts
     result: Any = None
     try:
-        result = gate.call_out(tool, "call", grant, plan.payload)
+        with enter_place(Scope.from_json(plan.scope)):
+            result = gate.call_out(tool, "call", grant, plan.payload)
         ended, told = PlanState.EXECUTED, ""
     except CallFailed as error:
         ended, told = PlanState.FAILED, str(error)
@@ -216,7 +217,8 @@ def finish(
             if ended is PlanState.UNCERTAIN:
                 move(plan, ended, code="no_answer")
             else:
-                gate.settle(tool, grant_of(plan), succeeded=ended is PlanState.EXECUTED, result=result)
+                with enter_place(Scope.from_json(plan.scope)):
+                    gate.settle(tool, grant_of(plan), succeeded=ended is PlanState.EXECUTED, result=result)
                 code = "" if ended is PlanState.EXECUTED else "call_failed"
                 move(plan, ended, result=result, reason=reason[:500], code=code, decided_at=Now(), **decided)
             values = result_values(plan, result)
@@ -245,7 +247,8 @@ def look_up(plan: Plan, by: Decider) -> bool:
     if not tool.has_step("look_up"):
         raise _refused(plan, by, "no_look_up")
     try:
-        result = gate.call_out(tool, "look_up", grant_of(plan), plan.payload)
+        with enter_place(Scope.from_json(plan.scope)):
+            result = gate.call_out(tool, "look_up", grant_of(plan), plan.payload)
         ended, told = PlanState.EXECUTED, ""
     except CallFailed as error:
         result, ended, told = None, PlanState.FAILED, str(error)
