@@ -23,7 +23,8 @@ from django_copilot.models import Conversation
 from example_project.store.models import Category, Customer, Order, Payment, Product, Supplier
 
 ROOT = Path(__file__).parent.parent
-IDS = sorted(set(re.findall(r"copilot\.[EW]\d{3}", Path(module.__file__).read_text())))
+SOURCES = sorted(Path(module.__file__).parent.rglob("*.py"))
+IDS = sorted({found for path in SOURCES for found in re.findall(r"copilot\.[EW]\d{3}", path.read_text())})
 
 
 def named(value: Any) -> str:
