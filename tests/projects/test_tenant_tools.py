@@ -9,8 +9,10 @@ import io
 import json
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakSet
 
 import pytest
+from django.contrib.admin import sites
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Permission
 from django.core.management import CommandError, call_command
@@ -353,6 +355,13 @@ def on_the_request_only(get_response: Callable[[Any], Any]) -> Callable[[Any], A
 # -- headless -----------------------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def alone(tenants: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """Give the project with its own sites alone: the example's has the same name."""
+    monkeypatch.setattr(sites, "all_sites", WeakSet(tenants.sites.values()))
+    return tenants
+
+
 def headless(*options: str, message: str = "Do it") -> dict[str, Any]:
     out = io.StringIO()
     call_command("copilot_ask", message, "--user", "boss", "--json", *options, stdout=out)
@@ -361,7 +370,7 @@ def headless(*options: str, message: str = "Do it") -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("mine", "other"), [("red", "blue"), ("blue", "red")])
-def test_headless_it_works_in_the_tenant_that_is_named(tenants: Project, mine: str, other: str) -> None:
+def test_headless_it_works_in_the_tenant_that_is_named(alone: Project, mine: str, other: str) -> None:
     """hazard 168"""
     retitle()
     client_of(tenants, mine)
@@ -386,7 +395,7 @@ def test_headless_it_works_in_the_tenant_that_is_named(tenants: Project, mine: s
     "options",
     [(), ("--scope", "x=y"), ("--scope", "tenant"), ("--scope", "tenant=red", "--scope", "tenant=blue")],
 )
-def test_headless_without_the_tenant_nothing_is_asked(tenants: Project, options: tuple[str, ...]) -> None:
+def test_headless_without_the_tenant_nothing_is_asked(alone: Project, options: tuple[str, ...]) -> None:
     """hazard 168"""
     client_of(tenants, "red")
     with script(), pytest.raises(CommandError, match=r"--scope|COPILOT\['SCOPE'\]"):
@@ -394,17 +403,17 @@ def test_headless_without_the_tenant_nothing_is_asked(tenants: Project, options:
     assert not Conversation.objects.exists()
 
 
-def test_headless_a_tenant_that_can_not_be_entered_is_refused(tenants: Project) -> None:
+def test_headless_a_tenant_that_can_not_be_entered_is_refused(alone: Project) -> None:
     """hazard 168"""
     client_of(tenants, "red")
-    tenants.settings.COPILOT = {**tenants.settings.COPILOT, "SCOPE": BROKEN["enter fails"]}
+    alone.settings.COPILOT = {**alone.settings.COPILOT, "SCOPE": BROKEN["enter fails"]}
     with script(), pytest.raises(CommandError, match=r"COPILOT\['SCOPE'\] could not enter"):
         headless("--scope", "tenant=red")
     assert not Conversation.objects.exists()
 
 
-def test_headless_it_has_the_rights_of_that_person_in_that_tenant(tenants: Project) -> None:
-    boss = tenants.person("depot.view_ledger", name="boss")
+def test_headless_it_has_the_rights_of_that_person_in_that_tenant(alone: Project) -> None:
+    boss = alone.person("depot.view_ledger", name="boss")
     with script(
         Call("open_ledger_form", {"id": str(ledger("red").pk), "fields": {"title": "x"}}), Text("No.")
     ):
