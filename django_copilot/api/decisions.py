@@ -113,8 +113,8 @@ class _Decision(PlanPage):
                 self._note(ident, "not_found")
                 not_here()
             return self._denied(request, plan, denied)
-        shown = as_json(decisions.current(decided.pk), self.by)
-        reply = self.reply(decisions.current(decided.pk))
+        now = decisions.current(decided.pk)
+        shown, reply = as_json(now, self.by), self.reply(now)
         if wants_json(request):
             return json_answer({"plan": shown, "reply": reply})
         messages.info(request, reply, fail_silently=True)

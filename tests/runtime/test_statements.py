@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,11 +12,18 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from django_copilot import Always
 from django_copilot.models import Conversation, Message, Turn
 from django_copilot.testing import Call, Text, ask, copilot_client, script
 from example_project.store.models import Product
+from tests.api.posting import post
+from tests.plans.tools import decide, order_for, propose, relabel, stored, tool
+
+__all__ = ["tool"]
 
 TEXT, QUERY = 20, 28
+# What a write tool costs: to propose, then to decide, most of it what the rights and the saving need.
+PROPOSE, CONFIRM, TO_APPROVE, APPROVE, REJECT, CONTINUE, UNDO = 42, 41, 27, 47, 19, 26, 27
 FRAME = ("BEGIN", "SAVEPOINT", "RELEASE", "COMMIT", "ROLLBACK")
 
 
@@ -24,13 +32,14 @@ def statements(client: Client, *steps: Any, own: bool = False, **extra: Any) -> 
 
     What frames transactions is not counted, nor what the store's own access rules ask.
     """
-    with (
-        script(*steps),
-        CaptureQueriesContext(
-            connection,
-        ) as captured,
-    ):
-        ask(client, "Show me products", **extra)
+    with script(*steps):
+        return counted(lambda: ask(client, "Show me products", **extra))
+
+
+def counted(work: Callable[[], Any]) -> list[str]:
+    """Do some work and return its statements."""
+    with CaptureQueriesContext(connection) as captured:
+        work()
     return [
         each["sql"]
         for each in captured.captured_queries
@@ -116,3 +125,52 @@ def test_opening_a_conversation_does_not_grow_with_its_rows(store):
         used.append(len(captured))
     assert Product.objects.count() >= 40
     assert used[0] == used[1]
+
+
+# -- write tools --------------------------------------------------------------------------------------------
+
+
+def decided(client: Client, plan: dict[str, Any], what: str) -> list[str]:
+    """Decide on a plan and return the statements."""
+    answers: list[int] = []
+    used = counted(lambda: answers.append(decide(client, plan, what)[0]))
+    assert answers == [200]
+    return used
+
+
+@pytest.mark.parametrize("others", [0, 30], ids=["alone", "among 30 others"])
+@pytest.mark.parametrize("username", ["support", "manager", "admin"])
+def test_what_a_plan_costs_is_bounded_whatever_else_is_stored(
+    store: Any, tool: Any, username: str, others: int
+) -> None:
+    relabel()
+    relabel(approval=Always(), name="relabel_together")
+    client, approver = copilot_client(store.user(username)), copilot_client(store.user("manager2"))
+    order = order_for()
+    for number in range(others):
+        plan = propose(client, "relabel", {"order": order.number, "name": f"other {number}"})
+        if number % 3 == 0:
+            decide(client, plan, "reject")
+        Turn.objects.update(started_at=timezone.now() - datetime.timedelta(days=1))
+
+    def made(name: str, tool: str = "relabel") -> dict[str, Any]:
+        return propose(client, tool, {"order": order.number, "name": name})
+
+    used: dict[str, tuple[int, list[str]]] = {}
+    with script(Call("relabel", {"order": order.number, "name": "Kari"})):
+        used["propose"] = PROPOSE, counted(lambda: ask(client, "Do it"))
+    plan = made("Per")
+    used["confirm"] = CONFIRM, decided(client, plan, "confirm")
+    body = {"conversationId": str(stored(plan).conversation_id), "continue": plan["id"]}
+    with script(Text("Done.")):
+        used["continue"] = CONTINUE, counted(lambda: post(client, body))
+    used["undo"] = UNDO, decided(client, plan, "undo")
+    used["reject"] = REJECT, decided(client, made("Ida"), "reject")
+    plan = made("Ida", "relabel_together")
+    used["to approve"] = TO_APPROVE, decided(client, plan, "confirm")
+    used["approve"] = APPROVE, decided(approver, plan, "approve")
+    over = {name: f"{len(sql)} > {most}" for name, (most, sql) in used.items() if len(sql) > most}
+    assert not over, "\n".join(sql for name in over for sql in used[name][1])
+    if username == "support":
+        slack = {name: most - len(sql) for name, (most, sql) in used.items() if most - len(sql) > 4}
+        assert not slack  # a bound that holds anything is none
