@@ -19,6 +19,7 @@ from django_copilot.tools.write import Approval
 from example_project.store.models import Order, Product
 
 from .tools import (
+    JSON,
     audited,
     decide,
     grant,
@@ -262,7 +263,9 @@ def test_somebody_of_another_scope_can_not_approve(order: Order, login: Any, set
     plan = confirmed(of("support", "acme"), order)
     for tenant in ("other", ""):
         assert outcome(decide(of("manager2", tenant), plan, "approve")) == (404, "not_found")
-        assert outcome(decide(of("support", tenant), plan, "reject")) == (404, "not_found")
+        for what in ("confirm", "reject", "undo", "again"):
+            assert outcome(decide(of("support", tenant), plan, what)) == (404, "not_found")
+        assert of("support", tenant).get(plan["url"], headers=JSON).status_code == 404
     assert outcome(decide(of("manager2", "acme"), plan, "approve")) == (200, "executed")
 
 
