@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 from weakref import WeakSet
 
@@ -356,10 +356,11 @@ def on_the_request_only(get_response: Callable[[Any], Any]) -> Callable[[Any], A
 
 
 @pytest.fixture
-def alone(tenants: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+def alone(tenants: Project) -> Iterator[Project]:
     """Give the project with its own sites alone: the example's has the same name."""
-    monkeypatch.setattr(sites, "all_sites", WeakSet(tenants.sites.values()))
-    return tenants
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sites, "all_sites", WeakSet(tenants.sites.values()))
+        yield tenants
 
 
 def headless(*options: str, message: str = "Do it") -> dict[str, Any]:
