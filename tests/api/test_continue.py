@@ -311,6 +311,7 @@ def test_a_stored_turn_that_can_not_be_read_fails_and_the_plan_stays_decided(
 
 
 def test_a_conversation_that_is_deleted_takes_the_waiting_turn_and_all_it_holds(world: World) -> None:
+    """hazard 170"""
     turn = world.turn.pk
     deleted = world.client.post(f"/admin/django_copilot/conversation/{world.conversation}/delete/")
     assert deleted.status_code == 302

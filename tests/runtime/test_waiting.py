@@ -454,6 +454,7 @@ def test_the_next_turn_does_not_hear_of_the_calls(order: Order, client: Client) 
 def test_a_right_taken_away_meanwhile_keeps_what_was_read_from_being_sent_again(
     order: Order, client: Client, store: Any
 ) -> None:
+    """hazard 169"""
     ship()
     answer, _model = wait(client, Call("query_product", {"limit": 3}), calls(order))
     titles = [each["values"]["title"] for each in answer["results"][0]["rows"]]
