@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from . import audit, page, request, start, turn
+from . import audit, kill, page, request, start, turn
 from .report import FULL, TINY, Benchmark, say
 
 BENCHMARKS: dict[str, tuple[str, Benchmark]] = {
@@ -14,6 +14,7 @@ BENCHMARKS: dict[str, tuple[str, Benchmark]] = {
     "turn": ("SQL statements and server CPU of a turn", turn.measure),
     "request": ("size of what the model is asked with", request.measure),
     "audit": ("what an entry of the audit costs, by one writer and by eight at once", audit.measure),
+    "kill": ("refunds of a server that is killed, and what became of the money", kill.measure),
 }
 
 

@@ -76,7 +76,14 @@ def test_a_broken_bound_is_exit_status_1_and_the_line_is_printed_all_the_same(
 
 def test_the_benchmarks_are_listed():
     done = run("--list")
-    assert [line.split()[0] for line in done.stdout.splitlines()] == ["import", "page", "turn", "request"]
+    assert [line.split()[0] for line in done.stdout.splitlines()] == [
+        "import",
+        "page",
+        "turn",
+        "request",
+        "audit",
+        "kill",
+    ]
     assert done.returncode == 0
 
 
