@@ -24,6 +24,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 from .report import ROOT, Bound, Effort, Figures, run_child, scratch, whole
 
@@ -222,22 +223,46 @@ def run_round(phase: str, server: Server, gateway: Gateway, person: Person, numb
     }
 
 
+@contextmanager
+def database() -> Iterator[None]:
+    """Make a database of the benchmark's own on the server that is named, for the children, too."""
+    from django.core.management import call_command
+    from django.db import connection
+
+    url, name = os.environ["BENCH_URL"], connection.settings_dict["NAME"]
+    if not url:
+        call_command("migrate", interactive=False, verbosity=0)
+        yield
+        return
+    connection.settings_dict["TEST"]["NAME"] = own = f"copilot_kill_{os.getpid()}"
+    connection.creation.create_test_db(verbosity=0, autoclobber=True)
+    os.environ["BENCH_URL"] = urlunsplit(urlsplit(url)._replace(path=f"/{own}"))
+    try:
+        yield
+    finally:
+        connection.creation.destroy_test_db(name, verbosity=0)
+
+
 def main() -> None:
     """Fill a store, and run the rounds of each phase."""
     import django
 
     django.setup()
+    with database():
+        print(json.dumps(told_of(whole("kills"))))
+
+
+def told_of(kills: int) -> dict[str, Any]:
+    """Run so many rounds of each phase and return what became of them."""
     from django.conf import settings
     from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY, get_user_model
     from django.contrib.sessions.backends.db import SessionStore
-    from django.core.management import call_command
     from django.db import connections
 
     from django_copilot import audit
     from example_project.store.data import create_data
     from example_project.store.people import create_people
 
-    call_command("migrate", interactive=False, verbosity=0)
     create_people()
     create_data(products=5, orders=20)
     user = get_user_model().objects.get(username="support")
@@ -248,7 +273,6 @@ def main() -> None:
     session.create()
     vendor = connections["default"].vendor
     connections.close_all()
-    kills = whole("kills")
     told: dict[str, list[dict[str, Any]]] = {phase: [] for phase in PHASES}
     with gateway_running() as gateway:
         os.environ["STORE_GATEWAY_URL"] = gateway.address
@@ -263,7 +287,7 @@ def main() -> None:
             server.kill()
     rounds = [each for phase in told.values() for each in phase]
     broken = audit.verify("admin")
-    results = {
+    return {
         "database": vendor,
         "kills": len(rounds),
         "phases": {
@@ -278,7 +302,6 @@ def main() -> None:
         "endless": sum(not each["ended"] for each in rounds),
         "audit": "whole" if broken is None else str(broken),
     }
-    print(json.dumps(results))
 
 
 if __name__ == "__main__":
