@@ -15,7 +15,7 @@ from django.utils import timezone
 from django_copilot.access import Access
 from django_copilot.conf import get_settings
 from django_copilot.declaration import has_entities
-from django_copilot.exceptions import CallError, ConfigurationError, Refused, ScopeUnavailable, Throttled
+from django_copilot.exceptions import CallError, ConfigurationError, ScopeUnavailable, Throttled
 from django_copilot.people import person_key
 from django_copilot.plans.deciders import Decider
 from django_copilot.plans.projection import as_json
@@ -65,7 +65,9 @@ class Command(BaseCommand):
                 access = Access(site, request)
                 access.check_person()
                 if next(access.usable(), None) is None:
-                    raise Refused("There is nothing here that the person could use.", code="no_entities")
+                    raise CommandError(
+                        f"{options['user']} may not use the assistant on the site {site.name!r} (no_entities)."
+                    )
         except CallError as error:
             raise CommandError(
                 f"{options['user']} may not use the assistant on the site {site.name!r} ({error.code})."
