@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.contrib import messages
+from django.db import OperationalError
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -113,6 +114,9 @@ class _Decision(PlanPage):
                 self._note(ident, "not_found")
                 not_here()
             return self._denied(request, plan, denied)
+        except OperationalError as error:  # a deadlock, or a database that is locked
+            logger.warning("A decision on plan %s could not be made: %s", plan.pk, error)
+            return self._denied(request, plan, Denied("try_again"))
         now = decisions.current(decided.pk)
         shown, reply = as_json(now, self.by), self.reply(now)
         if wants_json(request):

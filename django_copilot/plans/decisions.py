@@ -373,6 +373,7 @@ def _await_approval(work: _Work, by: Decider) -> None:
     transaction.on_commit(
         lambda: plan_awaits_approval.send_robust(sender=Plan, plan=current(plan.pk), site=plan.site),
         using=router.db_for_write(Plan),
+        robust=True,  # she has confirmed, whatever goes wrong here
     )
 
 
