@@ -245,7 +245,7 @@ def look_up(plan: Plan, by: Decider) -> bool:
     """Ask the other system what became of an uncertain operation. Tell whether it knew. Raises Denied."""
     tool = _uncertain(plan, by)
     if not tool.has_step("look_up"):
-        raise _refused(plan, by, "no_look_up")
+        raise trail.refused(plan, by, "no_look_up")
     try:
         with enter_place(Scope.from_json(plan.scope)):
             result = gate.call_out(tool, "look_up", grant_of(plan), plan.payload)
@@ -254,7 +254,7 @@ def look_up(plan: Plan, by: Decider) -> bool:
         result, ended, told = None, PlanState.FAILED, str(error)
     except Exception as error:
         logger.warning("The other system could not be asked about plan %s: %r", plan.pk, error)
-        raise _refused(plan, by, "no_answer") from error
+        raise trail.refused(plan, by, "no_answer") from error
     if ended is PlanState.EXECUTED and result is None:
         audit.append(plan.site, plan.scope_key, trail.entry(plan, "looked_up", by=by, code="unknown_there"))
         return False
@@ -266,10 +266,10 @@ def settle(plan: Plan, by: Decider, *, outcome: str, reason: str) -> bool:
     tool = _uncertain(plan, by)
     ends = {"executed": PlanState.EXECUTED, "failed": PlanState.FAILED}
     if outcome not in ends or not reason.strip():
-        raise _refused(plan, by, "reason_needed", status=400)
+        raise trail.refused(plan, by, "reason_needed", status=400)
     code = why_not_approver(plan, by)
     if code:
-        raise _refused(plan, by, code, status=403)
+        raise trail.refused(plan, by, code, status=403)
     return finish(plan.pk, tool, ends[outcome], reason=reason.strip(), by=by, event="settled")
 
 
@@ -281,21 +281,15 @@ def _uncertain(plan: Plan, by: Decider) -> WriteTool:
     try:
         by.check()
     except Denied as denied:
-        raise _refused(plan, by, denied.code, status=denied.status) from None
+        raise trail.refused(plan, by, denied.code, status=denied.status) from None
     tool = all_tools().get(plan.tool)
     if tool is None:
-        raise _refused(plan, by, "tool_changed")
+        raise trail.refused(plan, by, "tool_changed")
     if effective(plan) is not PlanState.UNCERTAIN:
-        raise _refused(plan, by, "not_uncertain")
+        raise trail.refused(plan, by, "not_uncertain")
     records: list[audit.Record] = []
     with transaction.atomic(using=router.db_for_write(Plan)):
         _note_uncertain(plan, records)
         if records:
             audit.append(plan.site, plan.scope_key, *records)
     return tool
-
-
-def _refused(plan: Plan, by: Decider, code: str, *, status: int = 409) -> Denied:
-    """Return what is raised, after the audit was told."""
-    audit.append(plan.site, plan.scope_key, trail.entry(plan, "refused", by=by, code=code))
-    return Denied(code, status=status, plan=plan)

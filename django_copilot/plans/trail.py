@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import audit
 from ..backends.base import ToolCall
+from ..exceptions import Denied
 from ..models import Message, Plan, Turn
 from ..tools.base import Failed, Outcome, ReadDone, Told
 from ..values import clean_text
@@ -92,6 +93,12 @@ def _words(plan: Plan, requester: str) -> list[audit.Value]:
         return []
     said = Message.objects.filter(turn_id=plan.turn_id, role=Message.Role.USER).order_by("-id").first()
     return [audit.Value(name="words", value=said.text, person=requester)] if said is not None else []
+
+
+def refused(plan: Plan, by: Decider, code: str, *, status: int = 409, text: str = "") -> Denied:
+    """Append that something was not done with a plan, and return what the caller raises."""
+    audit.append(plan.site, plan.scope_key, entry(plan, "refused", by=by, code=code))
+    return Denied(code, status=status, plan=plan, text=text)
 
 
 def reason(text: str, by: Decider) -> tuple[audit.Value, ...]:

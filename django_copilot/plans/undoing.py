@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from django.db import IntegrityError, router, transaction
@@ -46,7 +47,7 @@ def undo(plan: Plan, by: Decider) -> Plan:
     """
     _may_make(plan, by)
     if not can_be_undone(plan):
-        raise _refused(plan, by, "not_undoable")
+        raise trail.refused(plan, by, "not_undoable")
     open_undo = clocked(Plan.objects.filter(open_undo_of=plan)).first()
     if open_undo is not None:
         if effective(open_undo) is not PlanState.EXPIRED:
@@ -54,17 +55,7 @@ def undo(plan: Plan, by: Decider) -> Plan:
         with transaction.atomic(using=router.db_for_write(Plan)):
             if move(open_undo, PlanState.EXPIRED, decided_at=Now(), open_undo_of=None):
                 audit.append(plan.site, plan.scope_key, trail.entry(open_undo, "expired"))
-    try:
-        with enter_scope(Scope.from_json(plan.scope), plan.user_id) as request:
-            access = Access(by.site, request)
-            access.check_person()
-            draft = gate.look_at_undo(access, plan)
-    except CallError as error:
-        status = 403 if error.code in ("not_allowed", "not_staff") else 409
-        raise _refused(plan, by, error.code, status=status, text=error.message) from None
-    except ScopeUnavailable as error:
-        logger.error("A plan can't be undone: %s", error)
-        raise _refused(plan, by, "scope_unavailable") from None
+    draft = _look(plan, by, gate.look_at_undo)
     try:
         return _store(plan, draft, by, undo_of=plan)
     except IntegrityError:  # somebody was faster: the open one is as good
@@ -78,18 +69,8 @@ def again(plan: Plan, by: Decider) -> Plan:
     if newer is not None:
         return newer
     if state not in (PlanState.EXPIRED, PlanState.STALE) or plan.undo_of_id:
-        raise _refused(plan, by, "not_again")
-    try:
-        with enter_scope(Scope.from_json(plan.scope), plan.user_id) as request:
-            access = Access(by.site, request)
-            access.check_person()
-            draft = gate.look_afresh(access, plan)
-    except CallError as error:
-        status = 403 if error.code in ("not_allowed", "not_staff") else 409
-        raise _refused(plan, by, error.code, status=status, text=error.message) from None
-    except ScopeUnavailable as error:
-        logger.error("A plan can't be made again: %s", error)
-        raise _refused(plan, by, "scope_unavailable") from None
+        raise trail.refused(plan, by, "not_again")
+    draft = _look(plan, by, gate.look_afresh)
     with transaction.atomic(using=router.db_for_write(Plan)):
         lock_rows(Plan.objects.filter(pk=plan.pk))
         newer = _made_from(plan)
@@ -107,20 +88,30 @@ def _made_from(plan: Plan) -> Plan | None:
     return clocked(Plan.objects.filter(made_from=plan, state__in=OPEN)).first()
 
 
+def _look(plan: Plan, by: Decider, look: Callable[[Access, Plan], PlanDraft]) -> PlanDraft:
+    """Return what a new plan would do, as its requester and in its scope. Raises Denied."""
+    try:
+        with enter_scope(Scope.from_json(plan.scope), plan.user_id) as request:
+            access = Access(by.site, request)
+            access.check_person()
+            return look(access, plan)
+    except CallError as error:
+        status = 403 if error.code in ("not_allowed", "not_staff") else 409
+        raise trail.refused(plan, by, error.code, status=status, text=error.message) from None
+    except ScopeUnavailable as error:
+        logger.error("The preview of a plan can't be made: %s", error)
+        raise trail.refused(plan, by, "scope_unavailable") from None
+
+
 def _may_make(plan: Plan, by: Decider) -> None:
     if plan.user_id is None or plan.user_id != by.user.pk:
         raise Denied("not_found", status=404)
     try:
         by.check()
     except Denied as denied:
-        raise _refused(plan, by, denied.code, status=denied.status) from None
+        raise trail.refused(plan, by, denied.code, status=denied.status) from None
     if is_off(plan.site):
-        raise _refused(plan, by, "switched_off", status=403)
-
-
-def _refused(plan: Plan, by: Decider, code: str, *, status: int = 409, text: str = "") -> Denied:
-    audit.append(plan.site, plan.scope_key, trail.entry(plan, "refused", by=by, code=code))
-    return Denied(code, status=status, plan=plan, text=text)
+        raise trail.refused(plan, by, "switched_off", status=403)
 
 
 def _store(plan: Plan, draft: PlanDraft, by: Decider, **more: Any) -> Plan:
