@@ -332,5 +332,6 @@ def _now(plan: Plan, access: Access) -> dict[str, Any]:
         field = model_field(entity.model, name)
         if name in values and field is not None and field.remote_field is None:
             more = {**told, name: cut(values[name], NOW_CHARS)}
-            told = more if len(json.dumps(more)) <= 5 * NOW_CHARS else told
+            size = len(json.dumps(more, ensure_ascii=False).encode("utf-8", "replace"))
+            told = more if size <= 5 * NOW_CHARS else told
     return told

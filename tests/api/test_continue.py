@@ -6,6 +6,7 @@ import threading
 import uuid
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from django.test import Client
 
 from django_copilot import Always
 from django_copilot.models import Conversation, Message, Plan, PlanState, Turn, TurnState
+from django_copilot.runtime import store as turns
 from django_copilot.testing import Call, Fail, Text, ask, copilot_client, script
 from example_project.store.models import Order
 from tests.plans.tools import (
@@ -156,6 +158,16 @@ def test_another_persons_turn_is_not_there(world: World, login: Any, who: str) -
     assert world.not_asked(other) == (404, "not_found")
     assert world.not_asked(other, conversationId=own) == (404, "not_found")
     assert world.turn.state == TurnState.WAITING
+
+
+def test_a_plan_that_is_another_persons_is_not_there_in_her_own_conversation_either(
+    world: World, store: Any
+) -> None:
+    confirm(world)
+    grant(world.owner, "django_copilot.approve_plan")
+    Plan.objects.filter(pk=world.plan["id"]).update(user=store.user("manager"), needs_approval=True)
+    assert look(world.client, world.plan)["state"] == "executed"  # she sees it, as who could approve
+    assert world.not_asked() == (404, "not_found")
 
 
 @pytest.mark.parametrize(
@@ -397,6 +409,31 @@ def test_of_several_who_go_on_at_once_one_is_answered_and_the_others_are_not(
     assert set(given) <= {(200, ""), (409, "nothing_to_continue"), (409, "turn_running")}
     assert len(model.requests) == 1
     assert Message.objects.filter(text="Once.").count() == 1
+
+
+class Crossing:
+    """A clock at which two requests meet, after both have looked and before either has claimed."""
+
+    def __init__(self, real: Any) -> None:
+        self.real, self.gate = real, threading.Barrier(2)
+
+    def now(self) -> Any:
+        with suppress(threading.BrokenBarrierError):
+            self.gate.wait(5)
+        return self.real.now()
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db(transaction=True)
+def test_two_that_have_both_found_it_waiting_do_not_both_claim_it(
+    transactional_db: None, store: Any, tool: Any, monkeypatch: Any
+) -> None:
+    world = World(store)
+    confirm(world)
+    conversation, plan = Conversation.objects.get(pk=world.conversation), stored(world.plan)
+    monkeypatch.setattr(turns, "timezone", Crossing(turns.timezone))
+    taken = at_once(*[lambda: turns.take_up(conversation, plan)] * 2)
+    assert [each.pk for each in taken if each is not None] == [plan.turn_id]
 
 
 @pytest.mark.django_db(transaction=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 from weakref import WeakSet
 
@@ -401,6 +402,23 @@ def test_headless_without_the_tenant_nothing_is_asked(alone: Project, options: t
     client_of(tenants, "red")
     with script(), pytest.raises(CommandError, match=r"--scope|COPILOT\['SCOPE'\]"):
         headless(*options)
+    assert not Conversation.objects.exists()
+
+
+def test_headless_the_tenant_is_asked_for_even_where_the_project_could_do_without(alone: Project) -> None:
+    """hazard 168"""
+    client_of(alone, "red")
+
+    @contextmanager
+    def enter(values: dict[str, str], request: Any) -> Iterator[None]:
+        with tenant(values.get("tenant", "red")):
+            request.tenant = values.get("tenant", "red")
+            yield
+
+    scope = {"capture": TenantScope.capture, "enter": enter}
+    alone.settings.COPILOT = {**alone.settings.COPILOT, "SCOPE": scope}
+    with script(), pytest.raises(CommandError, match="name it with --scope"):
+        headless()
     assert not Conversation.objects.exists()
 
 

@@ -282,20 +282,24 @@ def test_a_decision_is_told_however_much_was_looked_up_before_and_however_long_t
         """Set a long text."""
         return Preview(ctx.get(Product, sku=sku), attributes={"text": "ł" * 20_000})
 
-    settings.COPILOT = {**settings.COPILOT, "TURN_BYTES": 12_000}
-    monkeypatch.setattr(ProductAdmin, "harness_list", [*ProductAdmin.harness_list, "attributes"])
+    look_up = Call("query_order", {"limit": 50})
     manager = login("manager")
+    with script(look_up, Text("So many.")) as model:
+        ask(manager, "Orders")
+    size = len(model.request.messages[-1].text.encode())
+    settings.COPILOT = {**settings.COPILOT, "TURN_BYTES": size + 100}
+    monkeypatch.setattr(ProductAdmin, "harness_list", [*ProductAdmin.harness_list, "attributes"])
     product = Product.objects.first()
     assert product is not None
     write_tool(Product)(describe)
-    reads = [Call("query_order", {"limit": 50})] * 3
-    answer, _model = wait(manager, *reads, Call("describe", {"sku": product.sku}))
+    answer, _model = wait(manager, look_up, Call("describe", {"sku": product.sku}))
     confirmed(manager, answer["plan"])
     _given, model = go_on(manager, answer, Text("Done."))
-    assert results(model.request)[-1]["status"] == "executed"
-    assert results(model.request)[-1]["message"].startswith("EXECUTED")
+    looked_up, decision = results(model.request)
+    assert len(looked_up["rows"]) == 50
+    assert (decision["status"], decision["message"]) == ("executed", "EXECUTED. The person confirmed it.")
+    assert decision["now"]["attributes"].startswith('{"text": "łł')  # its beginning
     assert len(model.request.messages[-1].text.encode()) <= DECISION_BYTES
-    assert results(model.request)[-2]["error"]["code"] == "too_much"
 
 
 # -- going on -----------------------------------------------------------------------------------------------
@@ -474,6 +478,26 @@ def test_nor_is_what_was_derived_from_an_earlier_answer(order: Order, client: Cl
     answer, _model = wait(client, calls(order), conversationId=first["conversationId"])
     declined(client, answer["plan"])
     revoke(store.user("support"), "store.view_product")
+    given, model = go_on(client, answer)
+    assert model.requests == []
+    assert given["reply"] == "Declined. Nothing was done."
+
+
+@pytest.mark.parametrize("when", ["in this turn", "in an earlier answer"])
+def test_a_field_taken_away_meanwhile_counts_like_the_whole_entity(
+    order: Order, client: Client, monkeypatch: Any, when: str
+) -> None:
+    """hazard 169"""
+    ship()
+    read = Call("query_product", {"fields": ["title", "price"], "limit": 2})
+    if when == "in this turn":
+        answer, _model = wait(client, read, calls(order))
+    else:
+        with script(read, Text("It costs 5.")):
+            first = ask(client, "What does it cost?")
+        answer, _model = wait(client, calls(order), conversationId=first["conversationId"])
+    declined(client, answer["plan"])
+    monkeypatch.setattr(ProductAdmin, "harness_list", ["title"])
     given, model = go_on(client, answer)
     assert model.requests == []
     assert given["reply"] == "Declined. Nothing was done."

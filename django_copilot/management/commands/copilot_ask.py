@@ -60,20 +60,11 @@ class Command(BaseCommand):
             time_zone=timezone.get_default_timezone_name(),
             keys=_keys(options["scope"]),
         )
-        try:
-            with enter_scope(scope, user.pk) as request:
-                access = Access(site, request)
-                access.check_person()
-                if next(access.usable(), None) is None:
-                    raise CommandError(
-                        f"{options['user']} may not use the assistant on the site {site.name!r} (no_entities)."
-                    )
-        except CallError as error:
+        code = _why_not(site, scope, user)
+        if code:
             raise CommandError(
-                f"{options['user']} may not use the assistant on the site {site.name!r} ({error.code})."
-            ) from error
-        except (ScopeUnavailable, ConfigurationError) as error:
-            raise CommandError(str(error)) from error
+                f"{options['user']} may not use the assistant on the site {site.name!r} ({code})."
+            )
         try:
             turn = store.open_turn(user, scope, None, options["message"])
         except Throttled as error:
@@ -118,6 +109,19 @@ def _user(username: str) -> Any:
     if user is None or not user.is_active:
         raise CommandError(f"There is no active account {username!r}.")
     return user
+
+
+def _why_not(site: AdminSite, scope: Scope, user: Any) -> str:
+    """Return the code of why the person can't use the assistant there, or "". Raises CommandError."""
+    try:
+        with enter_scope(scope, user.pk) as request:
+            access = Access(site, request)
+            access.check_person()
+            return "" if next(access.usable(), None) is not None else "no_entities"
+    except CallError as error:
+        return error.code
+    except (ScopeUnavailable, ConfigurationError) as error:
+        raise CommandError(str(error)) from error
 
 
 def _keys(given: list[str]) -> dict[str, str]:
