@@ -188,6 +188,9 @@ def _call(plan: Plan) -> None:
     finish(plan.pk, tool, ended, result=result, reason=told, attempt=attempt)
 
 
+_CODES = {PlanState.EXECUTED: "", PlanState.FAILED: "call_failed", PlanState.UNCERTAIN: "no_answer"}
+
+
 def finish(
     plan_id: Any,
     tool: WriteTool,
@@ -214,12 +217,12 @@ def finish(
             if attempt not in (None, plan.attempts) and ended is not PlanState.EXECUTED:
                 return False
             decided: dict[str, Any] = {"decided_by": by.key} if by is not None else {}
+            code = _CODES[ended]
             if ended is PlanState.UNCERTAIN:
-                move(plan, ended, code="no_answer")
+                move(plan, ended, code=code)
             else:
                 with enter_place(Scope.from_json(plan.scope)):
                     gate.settle(tool, grant_of(plan), succeeded=ended is PlanState.EXECUTED, result=result)
-                code = "" if ended is PlanState.EXECUTED else "call_failed"
                 move(plan, ended, result=result, reason=reason[:500], code=code, decided_at=Now(), **decided)
             values = result_values(plan, result)
             if by is not None:
@@ -227,7 +230,7 @@ def finish(
             audit.append(
                 plan.site,
                 plan.scope_key,
-                trail.entry(plan, event or str(ended), by=by, code=plan.code, values=values),
+                trail.entry(plan, event or str(ended), by=by, code=code, values=values),
             )
             return True
     except Exception:
