@@ -85,7 +85,9 @@ def has_invisible(value: Any) -> bool:
     return isinstance(value, list) and any(has_invisible(each) for each in value)
 
 
-_BLANKS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")  # letters and marks that show nothing
+_BLANKS = frozenset(
+    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"
+)  # letters and marks that show nothing
 
 
 def _hides(char: str) -> bool:

@@ -11,6 +11,7 @@ import pytest
 from django.contrib import admin
 from django.contrib.auth import get_user_model
 from django.test import Client
+from django.urls import reverse
 
 from django_copilot import gate
 from django_copilot.access import Access
@@ -98,5 +99,10 @@ def go_on(client: Client, plan: dict[str, Any], *, said: str = "There.") -> Any:
     """Let the turn that waited go on, and return what the model was asked with."""
     stored = Plan.objects.get(pk=plan["id"])
     with script(Text(said)) as model:
-        ask(client, "", conversationId=str(stored.conversation_id), **{"continue": plan["id"]})
+        response = client.post(
+            reverse("admin:django_copilot_chat", current_app=stored.site),
+            data=json.dumps({"conversationId": str(stored.conversation_id), "continue": plan["id"]}),
+            content_type="application/json",
+        )
+    assert response.status_code == 200, response.content
     return model
