@@ -37,8 +37,13 @@ class ChatRequest(serializers.Serializer[Any]):
 
     def validate(self, attrs: Any) -> Any:
         """Ask for a message, unless a turn is to go on."""
-        if attrs.get("continue") is None and "message" not in attrs:
+        goes_on = attrs.get("continue") is not None
+        if not goes_on and "message" not in attrs:
             raise serializers.ValidationError({"message": [_("This field is required.")]})
+        if goes_on and "message" in attrs:
+            raise serializers.ValidationError(
+                {"message": [_("Send a message, or go on with a plan, not both.")]}
+            )
         return attrs
 
     def validate_message(self, value: str) -> str:

@@ -200,6 +200,10 @@ def test_what_can_not_be_an_id_is_invalid(world: World, given: Any) -> None:
     assert world.not_asked(**{"continue": given}) == (400, "invalid")
 
 
+def test_a_message_and_a_plan_to_continue_are_not_taken_together(world: World) -> None:
+    assert world.not_asked(message="And now?") == (400, "invalid")
+
+
 def test_going_on_asks_for_session_token_and_rights_as_a_message_does(world: World) -> None:
     confirm(world)
     assert world.not_asked(Client()) == (401, "not_authenticated")
