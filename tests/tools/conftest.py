@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django import forms
 from django.contrib.auth.models import User
+from django.test import Client
 
-from tests.forms.conftest import Things, person
+from tests.formapp.admin import ParcelForm
+from tests.forms.conftest import Things, client_of, person
 from tests.gate.conftest import orders  # noqa: F401  # a fixture
 
 from .declared import own_tools  # noqa: F401  # a fixture
@@ -45,3 +48,15 @@ def clerk(forms_site: Any) -> User:
 def things(forms_site: Any) -> Things:
     """Return some places, labels and a parcel."""
     return Things()
+
+
+@pytest.fixture
+def plain_clean(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the form of parcels take any of its fields alone."""
+    monkeypatch.setattr(ParcelForm, "clean", forms.ModelForm.clean)
+
+
+@pytest.fixture
+def client(boss: User) -> Client:
+    """Return the superuser's client."""
+    return client_of(boss)
