@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from example_project.store.models import Category, Customer, Payment, Product, Tag
+from example_project.store.models import Category, Customer, Order, Payment, Product, Refund, Tag
 
 from .calls import ENTITIES, judge, run, sent, statements
 from .conftest import Orders
@@ -307,3 +307,81 @@ def test_a_related_record_that_is_hidden_can_not_be_told_from_none(
     hidden, missing = choose(secret.pk), choose(999_999)
     assert '"invalid_value"' in hidden[1]
     assert hidden == missing
+
+
+# -- write tools -----------------------------------------------------------------------------------------
+
+# who: what becomes of (drafting, changing the address, refunding) for each of OBJECTS
+BY_TOOL: dict[str, dict[str, tuple[str, ...]]] = {
+    "support": {
+        "own": ("told", "plan {pk}", "plan {payment}"),
+        "shipped": ("told", "refused", "plan {payment}"),
+        "south": ("not_found",) * 3,
+        "vip": ("not_found",) * 3,
+        "missing": ("not_found",) * 3,
+    },
+    "manager": {
+        "own": ("told", "plan {pk}", "plan {payment}"),
+        "shipped": ("told", "refused", "plan {payment}"),
+        "south": ("told", "plan {pk}", "plan {payment}"),
+        "vip": ("told", "plan {pk}", "plan {payment}"),
+        "missing": ("not_found",) * 3,
+    },
+    "viewer": dict.fromkeys(OBJECTS, ("unknown_tool",) * 3),
+    "only_use": dict.fromkeys(OBJECTS, ("unknown_tool",) * 3),
+    "auditor": dict.fromkeys(OBJECTS, ("not_allowed",) * 3),
+    "plain": dict.fromkeys(OBJECTS, ("not_allowed",) * 3),
+    "outsider": dict.fromkeys(OBJECTS, ("not_staff",) * 3),
+    "root_outsider": dict.fromkeys(OBJECTS, ("not_staff",) * 3),
+    "gone": dict.fromkeys(OBJECTS, ("no scope",) * 3),
+    "gone_root": dict.fromkeys(OBJECTS, ("no scope",) * 3),
+}
+BY_TOOL["bot"] = BY_TOOL["support"]  # it may have plans made, and confirms none
+BY_TOOL["admin"] = BY_TOOL["manager2"] = BY_TOOL["manager"]
+
+
+@pytest.fixture
+def paid(orders: Orders, settings: Any) -> dict[str, int]:
+    """Give each order one payment that came through the gateway; return their keys."""
+    settings.STORE_GATEWAY_URL = "http://127.0.0.1:9"  # nobody asks it for a preview
+    keys = {}
+    for which in OBJECTS[:-1]:
+        order = Order.objects.get(pk=orders.pk(which))
+        order.payments.all().delete()
+        keys[which] = order.payments.create(amount_cents=5_000, gateway_reference=f"pay_{which}").pk
+    return keys
+
+
+@pytest.mark.parametrize("who", BY_TOOL)
+def test_a_tool_acts_on_what_this_person_may_act_on(
+    people: None, orders: Orders, paid: dict[str, int], who: str
+) -> None:
+    """Guards hazards 3 and 153: actor, tool and record decide, and nothing is written but by a confirmation."""
+    got, expected = {}, {}
+    for which in OBJECTS:
+        pk = orders.pk(which)
+        order = Order.objects.filter(pk=pk).first()
+        number = order.number if order is not None else "SO-9999999"
+        address = {"street": "New 1", "postal_code": "00-001", "city": "Oslo"}
+        got[which] = (
+            judge(who, "draft_customer_message", {"order": number, "topic": "late"}),
+            judge(who, "change_shipping_address", {"order": number, **address}),
+            judge(who, "refund_payment", {"order": number, "amount_cents": 100, "reason": "late"}),
+        )
+        expected[which] = tuple(each.format(pk=pk, payment=paid.get(which)) for each in BY_TOOL[who][which])
+    assert got == expected
+    assert not Order.objects.filter(shipping_city="Oslo").exists()
+    assert not Refund.objects.filter(payment__in=paid.values()).exists()
+
+
+def test_hidden_records_can_not_be_told_apart_by_a_tool(orders: Orders, paid: dict[str, int]) -> None:
+    """Guards hazard 3: neither by the answer nor by the statements, but for those that ask about a single record."""
+    for tool, more in (
+        ("draft_customer_message", {"topic": "late"}),
+        ("change_shipping_address", {"street": "S", "postal_code": "0", "city": "C"}),
+        ("refund_payment", {"amount_cents": 100, "reason": "late"}),
+    ):
+        numbers = ["SO-9999999", *(Order.objects.get(pk=orders.pk(each)).number for each in ("south", "vip"))]
+        seen = [statements("support", tool, {"order": number, **more}) for number in numbers]
+        assert len({body for _, body in seen}) == 1, tool
+        assert seen[0][0] == seen[1][0] == seen[2][0], tool
