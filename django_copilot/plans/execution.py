@@ -217,7 +217,7 @@ def finish(
             if attempt not in (None, plan.attempts) and ended is not PlanState.EXECUTED:
                 return False
             decided: dict[str, Any] = {"decided_by": by.key} if by is not None else {}
-            code = _CODES[ended]
+            code = "" if event == "settled" else _CODES[ended]  # a person says so, not the other system
             if ended is PlanState.UNCERTAIN:
                 move(plan, ended, code=code)
             else:

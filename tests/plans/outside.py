@@ -76,13 +76,13 @@ class Outside:
 
         @made.call
         def call(payload: Any, key: str) -> Any:
-            self.sent.append((key, json.dumps(payload)))
+            self.sent.append((key, json.dumps(payload, separators=(",", ":"))))
             answers = self.answers
             return (answers.pop(0) if len(answers) > 1 else answers[0])()
 
         @made.look_up
         def look_up(payload: Any, key: str) -> Any:
-            self.asked.append((key, json.dumps(payload)))
+            self.asked.append((key, json.dumps(payload, separators=(",", ":"))))
             return self.knows()
 
         @made.settle

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import threading
+import types
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from django.contrib import admin
+from django.contrib.admin import AdminSite, sites
 from django.db import OperationalError, connections
+from django.urls import path
 
-from django_copilot import Refused, audit
+from django_copilot import Always, Refused, audit
 from django_copilot.exceptions import CallError, Denied, NoGrant
 from django_copilot.models import Plan
-from example_project.store.models import Order
+from example_project.store.models import Customer, Order
 from tests.formapp.models import Memo
 
-from .outside import World, entries, let_lease_end, raised, refused, said
-from .tools import at_once, audited, decide, look, outcome, stored
+from .outside import World, entries, let_lease_end, raised, refused, said, timed_out
+from .tools import at_once, audited, decide, look, order_for, outcome, propose, stored
 
 
 @pytest.fixture
@@ -189,3 +195,139 @@ def test_meanwhile_nobody_can_decide_on_it(world: World, login: Any) -> None:
         "approve": (409, "in_flight"),
     }
     assert (len(outside.sent), outside.ended) == (1, [(True, {"parcel": "P1"})])
+
+
+# -- a reservation that fails -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("error", "shown"),
+    [(Refused("Somebody was faster."), "Somebody was faster."), (ValueError("words for the log"), "")],
+    ids=["refused", "any other"],
+)
+def test_a_reservation_that_raises_is_a_failure_and_nothing_is_sent(
+    world: World, error: Exception, shown: str
+) -> None:
+    plan, outside = world.propose(), world.outside
+    outside.reserving = raised(error)
+    assert outcome(decide(world.client, plan, "confirm")) == (409, "reservation_failed")
+    kept = stored(plan)
+    assert (kept.state, kept.code, kept.reason, kept.called_at) == (
+        "failed",
+        "reservation_failed",
+        shown,
+        None,
+    )
+    assert (outside.sent, outside.reserved, outside.ended) == ([], [], [])  # what it had written is gone
+    assert audited(plan) == [("proposed", ""), ("refused", "reservation_failed")]
+    assert "words for the log" not in str(look(world.client, plan))
+    outside.reserving = lambda: None
+    assert outcome(decide(world.client, plan, "confirm")) == (409, "failed")
+    assert outcome(decide(world.client, world.propose(), "confirm")) == (200, "executed")
+
+
+def test_a_database_that_is_locked_while_reserving_leaves_the_plan_to_be_confirmed(world: World) -> None:
+    plan, outside = world.propose(), world.outside
+    outside.reserving = raised(OperationalError("database is locked"))
+    assert outcome(decide(world.client, plan, "confirm")) == (409, "try_again")
+    assert (look(world.client, plan)["state"], outside.sent, outside.reserved) == ("proposed", [], [])
+    outside.reserving = lambda: None
+    assert outcome(decide(world.client, plan, "confirm")) == (200, "executed")
+    assert (len(outside.sent), outside.reserved) == (1, ["spent"])
+
+
+# -- a second person ----------------------------------------------------------------------------------------
+
+
+def test_nothing_is_reserved_or_sent_before_the_second_person_has_approved(tool: Any, login: Any) -> None:
+    world = World(login, approval=Always())
+    plan, outside = world.propose(), world.outside
+    assert outcome(decide(world.client, plan, "confirm")) == (200, "awaiting_approval")
+    assert (outside.sent, outside.reserved) == ([], [])
+    assert outcome(decide(login("manager2"), plan, "approve")) == (200, "executed")
+    assert (len(outside.sent), outside.reserved) == (1, ["spent"])
+    assert [event for event, _code in audited(plan)] == [
+        *("proposed", "confirmed", "approved", "executing", "executed")
+    ]
+    assert outcome(decide(login("manager2"), plan, "approve")) == (200, "executed")
+    assert len(outside.sent) == 1
+
+
+def test_an_approved_operation_without_an_answer_is_the_requesters_to_try_again(
+    tool: Any, login: Any
+) -> None:
+    world = World(login, approval=Always())
+    plan, outside = world.propose(), world.outside
+    outside.answers = [timed_out, said({"parcel": "P1"})]
+    decide(world.client, plan, "confirm")
+    assert outcome(decide(login("manager2"), plan, "approve")) == (200, "uncertain")
+    assert outcome(decide(login("manager2"), plan, "approve")) == (409, "no_approval_needed")
+    assert len(outside.sent) == 1
+    assert outcome(decide(world.client, plan, "confirm")) == (200, "executed")
+    assert outside.sent[0] == outside.sent[1]
+
+
+# -- one at a time ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def second_site(settings: Any) -> Iterator[AdminSite]:
+    """Mount another admin site with the same orders."""
+    made = AdminSite(name="second")
+    for model in (Order, Customer):
+        made.register(model, type(admin.site._registry[model]))
+    addresses: Any = types.ModuleType("tests.plans.made_urls")
+    addresses.urlpatterns = [path("second/", made.urls), path("admin/", admin.site.urls)]
+    settings.ROOT_URLCONF = addresses
+    yield made
+    sites.all_sites.discard(made)
+
+
+def elsewhere(world: World) -> dict[str, Any]:
+    return world.propose(site="second")
+
+
+@pytest.mark.parametrize("other", [World.propose, elsewhere], ids=["one site", "two sites"])
+def test_on_one_target_nothing_more_is_sent_while_one_is_under_way_or_uncertain(
+    world: World, second_site: AdminSite, other: Callable[[World], dict[str, Any]], login: Any
+) -> None:
+    first, second = world.propose(), other(world)
+    assert stored(first).site != stored(second).site or other is World.propose
+    outside, tried = world.outside, []
+
+    def ask() -> Any:
+        tried.append(outcome(decide(login("support"), second, "confirm")))
+        raise TimeoutError
+
+    outside.answers = [ask, said({"parcel": "P1"})]
+    assert outcome(decide(world.client, first, "confirm")) == (200, "uncertain")
+    assert tried == [(409, "operation_open")]
+    assert outcome(decide(world.client, second, "confirm")) == (409, "operation_open")
+    assert (stored(second).state, len(outside.sent)) == ("proposed", 1)
+    # Another target is another thing.
+    free = propose(world.client, "announce", {"order": order_for(number="SO-9000002").number})
+    assert outcome(decide(world.client, free, "confirm")) == (200, "executed")
+    assert outcome(decide(world.client, first, "confirm")) == (200, "executed")
+    assert outcome(decide(world.client, second, "confirm")) == (200, "executed")
+    keys = [key for key, _payload in outside.sent]
+    assert keys == [str(stored(each).key) for each in (first, free, first, second)]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_plans_for_one_target_confirmed_at_once_one_is_sent(world: World, login: Any) -> None:
+    outside, answered = world.outside, threading.Event()
+    outside.answers = [lambda: {"waited": answered.wait(20)}]
+
+    def confirm(plan: dict[str, Any], client: Any) -> Callable[[], Any]:
+        def work() -> tuple[int, str]:
+            answer = decide(client, plan, "confirm")
+            answered.set()
+            return outcome(answer)
+
+        return work
+
+    works = [confirm(world.propose(), login("support")) for _ in range(2)]
+    given = sorted(at_once(*works))
+    assert given[0] == (200, "executed")
+    assert given[1] in [(409, "operation_open"), (409, "try_again")]
+    assert len(outside.sent) == 1
