@@ -137,7 +137,7 @@ def test_each_id_is_earned_here() -> None:
 
 
 @override_settings(COPILOT={"MAX_WRITE_TOOLS": 0})
-def test_the_checks_run_with_djangos() -> None:
+def test_the_checks_run_with_djangos(db: None) -> None:
     write_tool(Order, name="checked")(_undocumented)
     ids = [each.id for each in checks.run_checks() if str(each.id).startswith("copilot.")]
     assert "copilot.E053" in ids
