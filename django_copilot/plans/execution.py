@@ -212,6 +212,8 @@ def finish(
         with transaction.atomic(using=router.db_for_write(Plan)):
             lock_rows(Plan.objects.filter(pk=plan_id))
             plan = clocked(Plan.objects.all()).get(pk=plan_id)
+            if event != "settled" and (ended, plan.state) == (PlanState.EXECUTED, PlanState.FAILED):
+                _note_done_after_all(plan, result)
             if plan.state not in CLAIMED or (ended is PlanState.UNCERTAIN and plan.state == ended):
                 return False
             if attempt not in (None, plan.attempts) and ended is not PlanState.EXECUTED:
@@ -239,6 +241,13 @@ def finish(
         logger.exception("The end of plan %s could not be recorded; it is uncertain until it is.", plan_id)
         finish(plan_id, tool, PlanState.UNCERTAIN, attempt=attempt)
         return False
+
+
+def _note_done_after_all(plan: Plan, result: Any) -> None:
+    """Keep it when a plan is closed as failed, and a late answer says that it was done: a person has to look."""
+    logger.error("Plan %s was done after all; it was closed as failed before that was known.", plan.pk)
+    values = result_values(plan, result)
+    audit.append(plan.site, plan.scope_key, trail.entry(plan, "done_after_all", values=values))
 
 
 # -- by a person, when nobody knows -------------------------------------------------------------------------

@@ -1,27 +1,22 @@
-"""When nobody knows how an operation outside ended: trying again, asking, settling, and news that come late."""
+"""When nobody knows how an operation outside ended: trying again, asking, and settling."""
 
 from __future__ import annotations
 
 import datetime
-import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, User
-from django.db import connections
 from django.test import Client
 
-from django_copilot.models import Plan
 from django_copilot.testing import copilot_client
 from example_project.store.models import Order
-from tests.formapp.models import Memo
 
 from .outside import (
     World,
     entries,
     let_be_called_ago,
-    let_lease_end,
     nothing,
     raised,
     refused,
