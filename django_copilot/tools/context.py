@@ -108,9 +108,10 @@ class Context:
         rows = entity.queryset().order_by("pk").filter(**lookup)
         found: dict[Any, Any] = {}
         while len(found) < most:
+            known = len(found)
             more = list((rows.exclude(pk__in=list(found)) if found else rows)[:most])
             found.update((obj.pk, obj) for obj in more)
-            if len(more) < most:
+            if len(more) < most or len(found) == known:
                 break
         return list(found.values())[:most]
 
