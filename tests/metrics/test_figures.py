@@ -78,6 +78,12 @@ def test_a_time_is_from_the_first_message_to_the_end(db: None) -> None:
     assert (found.plans, found.timed, found.median, found.p90) == (4, 4, 60, 3_600)
 
 
+def test_a_message_long_before_the_plan_counts(db: None) -> None:
+    made = ago(5)
+    plan(created_at=made, asked_at=made - HOUR, ended_at=made + datetime.timedelta(seconds=10))
+    assert only().median == 3_610
+
+
 def test_without_a_message_it_is_from_the_making_and_without_an_end_from_the_decision(db: None) -> None:
     made = ago(5)
     plan(created_at=made, asked_at=None, ended_at=made + datetime.timedelta(seconds=10))

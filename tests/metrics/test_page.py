@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 from html.parser import HTMLParser
 from typing import Any
 
 import pytest
+from django.contrib.admin import AdminSite
 from django.contrib.auth.models import Group, User
-from django.test import Client, override_settings
+from django.test import Client, RequestFactory, override_settings
 from django.utils import translation
 
 from django_copilot import metrics
-from django_copilot.api.metrics import duration_text
+from django_copilot.api.metrics import MetricsView, duration_text
 from django_copilot.models import PlanKind
 from django_copilot.scope import Scope
 from django_copilot.testing import copilot_client
@@ -138,6 +140,30 @@ def test_without_plans_there_is_a_sentence_and_no_chart(viewer: Client) -> None:
     assert viewer.get(URL, headers=JSON).json()["tools"] == []
 
 
+@pytest.mark.parametrize("more", [(), ("django_copilot.use_copilot",)])
+def test_the_page_brings_its_style_also_without_the_panel(db: None, more: tuple[str, ...]) -> None:
+    """Without it the table makes the whole page too wide for a phone."""
+    watcher = staff("watcher", "django_copilot.view_metrics", *more)
+    head = copilot_client(watcher).get(URL).content.decode().partition("</head>")[0]
+    assert re.findall(r'<link rel="stylesheet" href="([^"]*copilot\.css)"', head)
+
+
+def test_the_style_carries_the_nonce_of_the_page(viewer: Client, settings: Any) -> None:
+    settings.MIDDLEWARE = [*settings.MIDDLEWARE, f"{__name__}.with_nonce"]
+    page = viewer.get(URL).content.decode()
+    assert '<link rel="stylesheet" nonce="n&lt;once" href="' in page
+
+
+def with_nonce(get_response: Any) -> Any:
+    """Put a nonce on each request, as django-csp does."""
+
+    def middleware(request: Any) -> Any:
+        request.csp_nonce = "n<once"
+        return get_response(request)
+
+    return middleware
+
+
 # -- charts ----------------------------------------------------------------------------------------------
 
 
@@ -254,6 +280,13 @@ def test_without_a_session_the_right_to_or_access_to_the_site_it_is_refused(db: 
     outsider = staff("outsider", "django_copilot.view_metrics")
     User.objects.filter(pk=outsider.pk).update(is_staff=False)
     refused(copilot_client(outsider), 403, "not_staff")
+
+
+def test_a_site_without_entities_has_no_figures(db: None, rf: RequestFactory) -> None:
+    request = rf.get(URL, headers=JSON)
+    request.user = User.objects.create_superuser("boss")
+    answer = MetricsView.as_view(site=AdminSite(name="bare"))(request)
+    assert (answer.status_code, json.loads(answer.content)["code"]) == (404, "not_found")
 
 
 def test_it_only_reads(viewer: Client) -> None:
