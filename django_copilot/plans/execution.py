@@ -163,8 +163,8 @@ def _may_still(plan: Plan, tool: WriteTool, by: Decider) -> bool:
 
 def _note_uncertain(plan: Plan, records: list[audit.Record]) -> None:
     """Store that a lease ran out, once somebody has noticed."""
-    if plan.state == PlanState.EXECUTING and effective(plan) is PlanState.UNCERTAIN:
-        move(plan, PlanState.UNCERTAIN, code="lease_over")
+    over = plan.state == PlanState.EXECUTING and effective(plan) is PlanState.UNCERTAIN
+    if over and move(plan, PlanState.UNCERTAIN, code="lease_over"):
         records.append(trail.entry(plan, "uncertain", code="lease_over"))
 
 
@@ -198,25 +198,27 @@ def finish(
     *,
     result: Any = None,
     reason: str = "",
-    attempt: int | None = None,
+    attempt: int,
     by: Decider | None = None,
     event: str = "",
 ) -> bool:
     """Record how an operation outside ended, and run the tool's settling step with it, in one transaction.
 
-    False when somebody else has recorded an end meanwhile. ``attempt`` is whose news it is: unless
-    it is that it was done, it is no news about a later attempt, which may be under way. A settling step that fails leaves the plan uncertain.
+    False when somebody else has recorded an end meanwhile. ``attempt`` is whose news it is: unless the other
+    system says that it was done, it is no news about a later attempt, which may be under way. A settling step
+    that fails leaves the plan uncertain.
     """
     result = result if isinstance(result, dict) else None
     try:
         with transaction.atomic(using=router.db_for_write(Plan)):
             lock_rows(Plan.objects.filter(pk=plan_id))
             plan = clocked(Plan.objects.all()).get(pk=plan_id)
-            if event != "settled" and (ended, plan.state) == (PlanState.EXECUTED, PlanState.FAILED):
+            done = ended is PlanState.EXECUTED and event != "settled"
+            if done and plan.state == PlanState.FAILED:
                 _note_done_after_all(plan, result)
             if plan.state not in CLAIMED or (ended is PlanState.UNCERTAIN and plan.state == ended):
                 return False
-            if attempt not in (None, plan.attempts) and ended is not PlanState.EXECUTED:
+            if attempt != plan.attempts and not done:
                 return False
             decided: dict[str, Any] = {"decided_by": by.key} if by is not None else {}
             code = "" if event == "settled" else _CODES[ended]  # a person says so, not the other system
@@ -270,10 +272,15 @@ def look_up(plan: Plan, by: Decider) -> bool:
     if ended is PlanState.EXECUTED and result is None:
         audit.append(plan.site, plan.scope_key, trail.entry(plan, "looked_up", by=by, code="unknown_there"))
         return False
-    return finish(plan.pk, tool, ended, result=result, reason=told, by=by, event="looked_up")
+    recorded = finish(
+        plan.pk, tool, ended, result=result, reason=told, attempt=plan.attempts, by=by, event="looked_up"
+    )
+    if not recorded and _state_now(plan) is PlanState.EXECUTING:
+        raise trail.refused(plan, by, "in_flight")  # it is tried again meanwhile, which may do it yet
+    return True
 
 
-def settle(plan: Plan, by: Decider, *, outcome: str, reason: str) -> bool:
+def settle(plan: Plan, by: Decider, *, outcome: str, reason: str) -> None:
     """Let a second person say how an uncertain operation ended, with the reason. Raises Denied."""
     tool = _uncertain(plan, by)
     ends = {"executed": PlanState.EXECUTED, "failed": PlanState.FAILED}
@@ -282,7 +289,15 @@ def settle(plan: Plan, by: Decider, *, outcome: str, reason: str) -> bool:
     code = why_not_approver(plan, by)
     if code:
         raise trail.refused(plan, by, code, status=403)
-    return finish(plan.pk, tool, ends[outcome], reason=reason.strip(), by=by, event="settled")
+    recorded = finish(
+        plan.pk, tool, ends[outcome], reason=reason.strip(), attempt=plan.attempts, by=by, event="settled"
+    )
+    if not recorded and _state_now(plan) is not PlanState.UNCERTAIN:
+        raise trail.refused(plan, by, "not_uncertain")  # it goes on, or has ended, without her
+
+
+def _state_now(plan: Plan) -> PlanState:
+    return effective(clocked(Plan.objects.all()).get(pk=plan.pk))
 
 
 def _uncertain(plan: Plan, by: Decider) -> WriteTool:
