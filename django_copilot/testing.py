@@ -105,11 +105,11 @@ def ask(
     """Send a chat message and return the answer's JSON.
 
     ``site`` is the name of the AdminSite. ``extra`` are more keys of the body, such as ``conversationId``
-    and ``page``. Raises AssertionError if the answer has another status than ``status``; None takes any.
+    and ``page``; with ``continue``, the id of a decided plan, the waiting turn goes on and there is no message. Raises AssertionError if the answer has another status than ``status``; None takes any.
     """
     response = client.post(
         reverse("admin:django_copilot_chat", current_app=site),
-        data=json.dumps({"message": message, **extra}),
+        data=json.dumps(extra if "continue" in extra else {"message": message, **extra}),
         content_type="application/json",
     )
     if status is not None and response.status_code != status:

@@ -27,6 +27,7 @@ from ..snapshots import record_version
 from ..tools.document import Looked
 from ..tools.offered import may_use_tool
 from ..tools.write import WriteTool, all_tools
+from ..values import clean_text, to_json
 from . import trail
 from .deciders import Decider
 from .rights import why_not_approver
@@ -208,8 +209,9 @@ def finish(
     system says that it was done, it is no news about a later attempt, which may be under way. A settling step
     that fails leaves the plan uncertain.
     """
-    result = result if isinstance(result, dict) else None
     try:
+        # As every database keeps it: what an answer holds must not be why its end is not recorded.
+        result, reason = to_json(result) if isinstance(result, dict) else None, clean_text(reason)
         with transaction.atomic(using=router.db_for_write(Plan)):
             lock_rows(Plan.objects.filter(pk=plan_id))
             plan = clocked(Plan.objects.all()).get(pk=plan_id)

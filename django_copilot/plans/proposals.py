@@ -97,7 +97,7 @@ def store_plan(
         reason=reason,
         expires_at=Now() + within,  # the clock that will be asked whether it is over
         submit_by=Now() + within,
-        asked_at=asked_at(conversation, turn),
+        asked_at=made_from.asked_at if made_from is not None else asked_at(conversation, turn),
         ended_at=Now() if state is not PlanState.PROPOSED else None,
         proposed_by=proposed_by,
         made_from=made_from,
