@@ -16,7 +16,7 @@ from django.contrib.admin import AdminSite, sites
 from django.db import OperationalError, connections
 from django.urls import path
 
-from django_copilot import Always, Refused, audit
+from django_copilot import Always, CallFailed, Refused, audit
 from django_copilot.exceptions import CallError, Denied, NoGrant
 from django_copilot.models import Plan
 from django_copilot.testing import Call, Text, ask, script
@@ -129,10 +129,37 @@ def test_an_answer_that_is_no_dict_is_done_without_a_result(world: World, answer
     assert (stored(plan).result, world.outside.ended) == (None, [(True, None)])
 
 
-@pytest.mark.parametrize("answer", [{"at": datetime.date(2026, 1, 1)}, {"cents": decimal.Decimal(1)}])
-def test_an_answer_that_can_not_be_kept_is_uncertain_and_not_lost(world: World, answer: Any) -> None:
+@pytest.mark.parametrize(
+    ("answer", "kept"),
+    [
+        ({"at": datetime.date(2026, 1, 1)}, {"at": "2026-01-01"}),
+        ({"price": decimal.Decimal("1.50")}, {"price": "1.50"}),
+        ({"price": float("nan"), 7: ("a",)}, {"price": "nan", "7": ["a"]}),
+        ({"note": "a\x00b \ud800"}, {"note": "a\ufffdb ?"}),
+    ],
+    ids=["date", "decimal", "no number", "no text"],
+)
+def test_an_answer_is_kept_as_every_database_takes_it(world: World, answer: Any, kept: Any) -> None:
     plan, outside = world.propose(), world.outside
-    outside.answers = [said(answer), said({"parcel": "P1"})]
+    outside.answers = [said(answer)]
+    assert outcome(decide(world.client, plan, "confirm")) == (200, "executed")
+    assert (stored(plan).result, outside.ended, outside.reserved) == (kept, [(True, kept)], ["spent"])
+    assert entries(plan, "executed")[0].values.get().value == kept
+
+
+def test_a_no_is_kept_as_every_database_takes_it(world: World) -> None:
+    plan, outside = world.propose(), world.outside
+    outside.answers = [raised(CallFailed("No\x00 such \ud800 street."))]
+    assert outcome(decide(world.client, plan, "confirm")) == (200, "failed")
+    assert (stored(plan).reason, outside.reserved) == ("No\ufffd such ? street.", ["released"])
+
+
+def test_an_answer_that_can_not_be_kept_at_all_is_uncertain_and_not_lost(world: World) -> None:
+    deep: dict[str, Any] = {}
+    for _level in range(5_000):
+        deep = {"deeper": deep}
+    plan, outside = world.propose(), world.outside
+    outside.answers = [said(deep), said({"parcel": "P1"})]
     assert outcome(decide(world.client, plan, "confirm")) == (200, "uncertain")
     assert outside.reserved == ["pending"]
     assert outcome(decide(world.client, plan, "confirm")) == (200, "executed")
