@@ -18,6 +18,7 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.db import models
 from django.utils import timezone, translation
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from hypothesis import given
 from hypothesis import strategies as st
@@ -204,7 +205,8 @@ class World:
             """Do it."""
             found = ctx.get(Order, pk=pk)
             ctx.look_up(Customer, pk=world.customer)
-            return Preview(found, changes=world.changes, **world.preview)
+            system = {**world.preview.get("system", {}), "said": gettext("customer")}  # not a lazy one
+            return Preview(found, changes=world.changes, **{**world.preview, "system": system})
 
         @made.dry_run
         def dry(preview: Preview) -> list[str]:
@@ -234,6 +236,9 @@ def test_the_digest_is_the_same_in_every_language_and_time_zone(
         assert world.digest(scope=scope) == before
         document = world.draft(scope=scope).body
     assert document["effects"][0]["text"] == "status"
+    assert document["arguments"]["system"]["said"] == "text:customer"
+    with translation.override("pl"):
+        assert gettext("customer") != "customer"
     assert document == json.loads(json.dumps(document))
 
 

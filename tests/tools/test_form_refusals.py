@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from django import forms
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.core.exceptions import ValidationError
 from django.core.validators import MinLengthValidator
 from django.test import Client
@@ -56,6 +56,17 @@ def test_a_field_that_she_can_not_edit_is_refused(
         monkeypatch.setattr(ParcelAdmin, "has_change_permission", lambda self, request, obj=None: obj is None)
     code = refused(things, boss)[0]
     assert code == {"right": "unknown_tool", "object": "not_found"}.get(how, "not_editable")
+
+
+def test_a_tool_that_needs_only_to_view_changes_nothing_through_a_form(things: Things, clerk: User) -> None:
+    """The form is for those who may change that record, whatever the tool's verb."""
+    changing({"title": "New"}, verb="view")
+    where = {"site": forms_admin(), "scope": FORMS}
+    draft_for("clerk", "change", {"pk": things.parcel.pk}, **where)
+    clerk.user_permissions.remove(
+        Permission.objects.get(codename="change_parcel", content_type__app_label="formapp")
+    )
+    assert why_not("clerk", "change", {"pk": things.parcel.pk}, **where)["code"] == "not_allowed"
 
 
 def test_read_only_by_the_record_is_asked_of_the_record(things: Things, boss: User) -> None:

@@ -357,6 +357,22 @@ def test_a_relation_is_not_followed_past_the_context(
     assert "ctx.related" in caplog.text
 
 
+def test_a_relation_that_the_admins_joins_have_loaded_is_not_followed_either(
+    orders: Orders, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Guards hazard 152."""
+
+    @write_tool(Order, category="read_only")
+    def joined(ctx: Any, way: str) -> str:
+        """Look."""
+        found = ctx.list(Order, pk=orders.own)[0] if way == "list" else ctx.get(Order, pk=orders.own)
+        return str(found.customer.name)
+
+    for way in ("list", "get"):
+        assert why_not("support", "joined", {"way": way})["code"] == "failed"
+        assert "read past it" in caplog.text
+
+
 @pytest.mark.parametrize(
     "deed",
     [

@@ -24,7 +24,7 @@ from tests.formapp.models import Label, LongMemo, Memo, Parcel, Place
 from tests.forms.conftest import Things, client_of
 
 from .declared import confirm, context, decide, propose
-from .forming import FORMS, changing, refused, shown
+from .forming import FORMS, changing, forms_admin, refused, shown
 
 pytestmark = pytest.mark.usefixtures("plain_clean")
 
@@ -121,10 +121,10 @@ def test_a_point_in_time_is_the_same_one_in_a_single_input(
     client: Client, things: Things, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Guards hazard 158: such an input is written in the person's time zone, not in the value's."""
-    monkeypatch.setattr(
-        ParcelAdmin,
-        "formfield_overrides",
-        {DateTimeField: {"form_class": forms.DateTimeField, "widget": forms.DateTimeInput}},
+    monkeypatch.setitem(
+        forms_admin()._registry[Parcel].formfield_overrides,
+        DateTimeField,
+        {"form_class": forms.DateTimeField, "widget": forms.DateTimeInput},
     )
     at = datetime.datetime(2026, 7, 1, 8, 30, tzinfo=datetime.UTC)
     changing({"at": at})
