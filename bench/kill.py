@@ -212,11 +212,12 @@ def run_round(aim_at: str, server: Server, aim: Aim, person: Person, number: int
     from example_project.store.models import Refund
 
     gateway = aim.gateway
-    words = f"Refund payment SO-0000001, amount cents {1 + number % 3}, reason round {number}"
+    reason = f"round {number}"  # by which a refund is found, whatever key it was made under
+    words = f"Refund payment SO-0000001, amount cents {1 + number % 3}, reason {reason}"
     plan = person.post("/admin/django_copilot/conversation/chat/", {"message": words})["plan"]
     stored = Plan.objects.get(pk=plan["id"])
     key, payment = str(stored.key), json.loads(stored.payload)["payment"]
-    refunds = Refund.objects.filter(idempotency_key=key)
+    refunds = Refund.objects.filter(reason=reason)
     connections.close_all()
     mode, seconds = {"during": ("late", WORK), "refused": ("fail", 0)}.get(aim_at, ("ok", 0))
     gateway.ask("POST", "/behave", {"mode": mode, "times": 1, "seconds": seconds})
@@ -236,8 +237,8 @@ def run_round(aim_at: str, server: Server, aim: Aim, person: Person, number: int
         if state not in ("executed", "failed"):
             time.sleep(0.1)
     person.post(plan["confirmUrl"], {"digest": plan["digest"]})  # once more, as by a double click
-    paid = sum(each["key"] == key for each in gateway.refunds(payment))
-    wanted = ("failed", 0, ["failed"]) if aim_at == "refused" else ("executed", 1, ["succeeded"])
+    paid = [each["key"] for each in gateway.refunds(payment) if each["reason"] == reason]
+    wanted = ("failed", [], ["failed"]) if aim_at == "refused" else ("executed", [key], ["succeeded"])
     right = (state, paid, list(refunds.values_list("state", flat=True))) == wanted
     connections.close_all()
     return {
