@@ -307,7 +307,9 @@ def _check_grant(grant: Grant, tool: WriteTool, *, records_only: bool = False) -
     ``records_only`` is for writing down how a call ended: the people may be gone or uncertain by then.
     """
     plan = Plan.objects.filter(pk=grant.plan_id).first() if isinstance(grant, Grant) else None
-    claimed = (PlanState.EXECUTING, PlanState.UNCERTAIN) if records_only else (PlanState.EXECUTING,)
+    # What was closed as failed may turn out to have been done.
+    ends = (PlanState.EXECUTING, PlanState.UNCERTAIN, PlanState.FAILED)
+    claimed = ends if records_only else (PlanState.EXECUTING,)
     if plan is None or plan.state not in claimed:
         raise NoGrant("No plan is being carried out under this grant.")
     if (plan.tool, str(plan.key), plan.confirmed_by, plan.approved_by) != (

@@ -11,6 +11,7 @@ import logging
 from typing import Any, NoReturn
 
 from django.contrib.admin import AdminSite
+from django.contrib.auth import SESSION_KEY
 from django.contrib.auth.models import AnonymousUser
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied, SuspiciousOperation
@@ -286,7 +287,8 @@ class OwnPage(View):
         return response
 
     def _check(self, request: HttpRequest) -> None:
-        if not request.user.is_authenticated:
+        # Somebody that a project's middleware lets in by a token has no session, and is nobody here.
+        if not request.user.is_authenticated or SESSION_KEY not in request.session:
             raise ApiError(401, "not_authenticated")
         csrf = CSRFCheck(lambda request: HttpResponse())
         csrf.process_request(request)

@@ -30,8 +30,9 @@ from ..scope import Scope, enter_scope
 from ..signals import plan_awaits_approval
 from ..snapshots import lock_record, record_version
 from ..switch import is_off
-from ..tools.document import Looked, PlanDraft, digest_of
+from ..tools.document import Looked, PlanDraft, digest_of, is_intact
 from ..tools.write import Always, Never, all_tools
+from ..values import clean_text
 from . import execution, proposals, trail
 from .deciders import Decider
 from .rights import is_visible, why_not_approver
@@ -114,7 +115,7 @@ def approve(plan_id: Any, digest: Any, by: Decider) -> Plan:
 def reject(plan_id: Any, reason: str, by: Decider) -> Plan:
     """Decline a plan: its owner, or who could approve it. Raises Denied."""
     with _deciding(plan_id, by, _is_visible) as work:
-        plan, reason = work.plan, reason.strip()[:500]
+        plan, reason = work.plan, clean_text(reason).strip()[:500]
         state = effective(plan)
         if plan.state == PlanState.REJECTED:
             return plan
@@ -228,8 +229,8 @@ def _why_not(plan: Plan, by: Decider, digest: Any) -> str:
         digest.encode("utf-8", "replace"), plan.digest.encode()
     ):
         return "digest_mismatch"
-    if digest_of(plan.document) != plan.digest:
-        return "digest_mismatch"  # the stored document was tampered with
+    if not is_intact(plan):
+        return "digest_mismatch"  # the stored row was tampered with
     return ""
 
 

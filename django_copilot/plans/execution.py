@@ -217,7 +217,7 @@ def finish(
             plan = clocked(Plan.objects.all()).get(pk=plan_id)
             done = ended is PlanState.EXECUTED and event != "settled"
             if done and plan.state == PlanState.FAILED:
-                _note_done_after_all(plan, result)
+                _note_done_after_all(plan, tool, result)
             if plan.state not in CLAIMED or (ended is PlanState.UNCERTAIN and plan.state == ended):
                 return False
             if attempt != plan.attempts and not done:
@@ -247,8 +247,13 @@ def finish(
         return False
 
 
-def _note_done_after_all(plan: Plan, result: Any) -> None:
-    """Keep it when a plan is closed as failed, and a late answer says that it was done: a person has to look."""
+def _note_done_after_all(plan: Plan, tool: WriteTool, result: Any) -> None:
+    """Keep it when a plan is closed as failed, and a late answer says that it was done: a person has to look.
+
+    The tool's settling step hears of it, so that what was spent counts as spent.
+    """
+    with enter_place(Scope.from_json(plan.scope)):
+        gate.settle(tool, grant_of(plan), succeeded=True, result=result)
     logger.error("Plan %s was done after all; it was closed as failed before that was known.", plan.pk)
     values = result_values(plan, result)
     audit.append(plan.site, plan.scope_key, trail.entry(plan, "done_after_all", values=values))
@@ -260,6 +265,9 @@ def _note_done_after_all(plan: Plan, result: Any) -> None:
 def look_up(plan: Plan, by: Decider) -> bool:
     """Ask the other system what became of an uncertain operation. Tell whether it knew. Raises Denied."""
     tool = _uncertain(plan, by)
+    code = "" if plan.user_id == by.user.pk else why_not_approver(plan, by)
+    if code:
+        raise trail.refused(plan, by, code, status=403)
     if not tool.has_step("look_up"):
         raise trail.refused(plan, by, "no_look_up")
     try:
@@ -271,6 +279,9 @@ def look_up(plan: Plan, by: Decider) -> bool:
     except Exception as error:
         logger.warning("The other system could not be asked about plan %s: %r", plan.pk, error)
         raise trail.refused(plan, by, "no_answer") from error
+    if ended is PlanState.EXECUTED and result is not None and not (isinstance(result, dict) and result):
+        logger.error("%s: look_up must return a dict that says what was done, or None.", tool.where)
+        raise trail.refused(plan, by, "no_answer")
     if ended is PlanState.EXECUTED and result is None:
         audit.append(plan.site, plan.scope_key, trail.entry(plan, "looked_up", by=by, code="unknown_there"))
         return False

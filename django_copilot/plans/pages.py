@@ -186,12 +186,15 @@ def reject_open(conversation: Conversation) -> list[audit.Record]:
 
     Returns what the audit is to be told, last in the caller's transaction.
     """
-    plans = lock_rows(Plan.objects.filter(conversation=conversation, state__in=OPEN))
-    Plan.objects.filter(pk__in=[each.pk for each in plans], state__in=OPEN).update(
-        state=PlanState.REJECTED,
-        decided_at=Now(),
-        decided_by=str(conversation.user_id),
-        ended_at=Now(),
-        open_undo_of=None,
-    )
-    return [trail.page_ended(each, "rejected") for each in plans]
+    told: list[audit.Record] = []
+    # Whoever held one of them may have made a fresh one in its place while this waited.
+    while plans := lock_rows(Plan.objects.filter(conversation=conversation, state__in=OPEN)):
+        Plan.objects.filter(pk__in=[each.pk for each in plans], state__in=OPEN).update(
+            state=PlanState.REJECTED,
+            decided_at=Now(),
+            decided_by=str(conversation.user_id),
+            ended_at=Now(),
+            open_undo_of=None,
+        )
+        told += [trail.page_ended(each, "rejected") for each in plans]
+    return told

@@ -28,7 +28,7 @@ from ..tools.document import untyped
 from ..tools.write import all_tools
 from ..values import made_visible
 from .deciders import Decider
-from .rights import why_not_approver
+from .rights import sees_all, why_not_approver
 from .states import OPEN, effective, now_of
 from .texts import code_text
 from .undoing import can_be_undone
@@ -56,6 +56,8 @@ class _Projection:
         self.state = effective(plan)
         self.warned = False
         self.obj, self.entity = self._record(plan.model, plan.object_pk)
+        # Whoever may approve in general finds that there is a plan, and no more unless she sees all of it.
+        self.blind = not self.is_own and (access is None or not sees_all(plan, access))
         self.shown: frozenset[str] = frozenset()
         if self.obj is not None and self.entity is not None:
             try:
@@ -68,7 +70,7 @@ class _Projection:
         plan, tool = self.plan, all_tools().get(self.plan.tool)
         title = str(tool.title) if tool is not None else plan.tool
         ends = plan.approve_by if plan.state == PlanState.AWAITING_APPROVAL else plan.expires_at
-        changes = [self._change(each) for each in self.document.get("changes", ())]
+        changes = [] if self.blind else [self._change(each) for each in self.document.get("changes", ())]
         body: dict[str, Any] = {
             "id": str(plan.pk),
             "tool": plan.tool,
@@ -80,7 +82,7 @@ class _Projection:
             "changes": changes,
             "effects": [self._effect(each) for each in self._effects()],
             "arguments": self._arguments(),
-            "actingAs": self.clean(self.document.get("acting_as", "")),
+            "actingAs": "" if self.blind else self.clean(self.document.get("acting_as", "")),
             "touched": [field_label(self._model, name) for name in self.document.get("touched", ())],
             "reversible": bool(self.document.get("reversible")),
             "needsApproval": plan.needs_approval,
@@ -134,7 +136,7 @@ class _Projection:
             name = self.plan.model
         record = str(self.obj) if self.obj is not None else f"{name} {self.plan.object_pk}"
         own = self.document.get("summary", {})
-        if own.get("text"):
+        if own.get("text") and not self.blind:
             record = self._effect(own)
         if self.plan.undo_of_id:
             return _("Undo: %(tool)s, %(record)s") % {"tool": title, "record": record}
@@ -150,7 +152,8 @@ class _Projection:
             "field": name,
             "label": self.clean(field_label(self._model, name)),
             "old": None if hidden else self._value(field, change["old"]),
-            "new": self._value(field, change["new"]),
+            # What an undo puts back is what the record held before.
+            "new": None if hidden and self.plan.undo_of_id else self._value(field, change["new"]),
             "origin": "model" if change["new"] in given else "system",
             **({"oldHidden": True} if hidden else {}),
         }
@@ -172,6 +175,8 @@ class _Projection:
         return str(obj) if obj is not None else pk
 
     def _effects(self) -> list[Mapping[str, Any]]:
+        if self.blind:
+            return []
         return [*self.document.get("effects", ()), *self.document.get("dry_run", ())]
 
     def _effect(self, effect: Mapping[str, Any]) -> str:
@@ -195,7 +200,7 @@ class _Projection:
         # In the order of their declaration; a database may keep them in another one.
         place = {name: number for number, name in enumerate(tool.arguments if tool is not None else ())}
         for origin in ("model", "system"):
-            given = self.document.get("arguments", {}).get(origin, {})
+            given = {} if self.blind else self.document.get("arguments", {}).get(origin, {})
             for name, text in sorted(
                 given.items(), key=lambda each: (place.get(each[0], len(place)), each[0])
             ):
@@ -211,7 +216,7 @@ class _Projection:
 
     def _result(self) -> dict[str, Any] | None:
         """Return what the operation gave, with nothing hidden in its texts."""
-        if not isinstance(self.plan.result, dict):
+        if self.blind or not isinstance(self.plan.result, dict):
             return None
         return {
             name: self.clean(value) if isinstance(value, str) else value
@@ -219,7 +224,7 @@ class _Projection:
         }
 
     def _result_rows(self) -> list[dict[str, str]]:
-        if not isinstance(self.plan.result, dict):
+        if self.blind or not isinstance(self.plan.result, dict):
             return []
         return [
             {"label": self.clean(_(str(name).replace("_", " ")).capitalize()), "value": self.clean(value)}
@@ -258,7 +263,8 @@ class _Projection:
             can.append("approve")
         if state in OPEN and (self.is_own or approver):
             can.append("reject")
-        if state is PlanState.UNCERTAIN and acts and tool is not None and tool.has_step("look_up"):
+        looks = tool is not None and tool.has_step("look_up") and (approver or (self.is_own and acts))
+        if state is PlanState.UNCERTAIN and looks:
             can.append("look_up")
         if state is PlanState.UNCERTAIN and approver:
             can.append("settle")

@@ -59,13 +59,13 @@ def why_not_approver(plan: Plan, by: Decider) -> str:
         with enter_scope(by.scope, by.user.pk) as request:
             if not by.site.has_permission(request):
                 return "not_allowed"
-            return "" if _sees_all(plan, Access(by.site, request)) else "approver_cannot_see"
+            return "" if sees_all(plan, Access(by.site, request)) else "approver_cannot_see"
     except ScopeUnavailable as error:
         logger.error("An approver's rights can't be asked: %s", error)
         return "not_allowed"
 
 
-def _sees_all(plan: Plan, access: Access) -> bool:
+def sees_all(plan: Plan, access: Access) -> bool:
     """Tell whether a person may view each record that a plan is bound to, and each field that it changes."""
     try:
         for each in plan.document["records"]:

@@ -27,7 +27,7 @@ def entry(
     """Return an entry about a plan: who did what, to which digest, and why it did not go on."""
     return audit.Record(
         event=event,
-        code=code,
+        code=code[:40],
         actor=by.key if by is not None else "",
         real_actor=by.real_key if by is not None else "",
         conversation=str(plan.conversation_id or ""),
@@ -107,7 +107,7 @@ def reason(text: str, by: Decider) -> tuple[audit.Value, ...]:
 
 
 def tool_call(
-    turn: Turn, call: ToolCall, outcome: Outcome, *, words: str, model: str, prompt: str
+    turn: Turn, call: ToolCall, outcome: Outcome, *, words: str, model: str, prompt: str, real_actor: str = ""
 ) -> audit.Record:
     """Return the entry of a tool call: what was asked for, how it ended, and what goes to the provider of it."""
     sent: dict[str, Any] = {}
@@ -132,6 +132,7 @@ def tool_call(
         event="tool_call",
         code=code[:40],
         actor=str(turn.user_id),
+        real_actor=real_actor,
         conversation=str(turn.conversation_id or ""),
         turn=str(turn.pk),
         tool=call.name[:64] if call.name.isprintable() else "?",

@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
 from django.contrib.admin import AdminSite
@@ -21,7 +21,7 @@ from django.utils.translation import gettext as _
 
 from .. import audit, gate, plans, prompt
 from ..access import Access
-from ..backends import ModelMessage, ModelRequest, ToolSpec, get_backend
+from ..backends import ModelMessage, ModelReply, ModelRequest, ToolSpec, get_backend
 from ..conf import get_settings
 from ..database import release_connections
 from ..exceptions import (
@@ -44,6 +44,7 @@ from ..tools.offered import write_specs
 from ..tools.schema import ASK_USER, FIND_ENTITIES, specs_for
 from ..tools.write import all_tools
 from ..turn import machine
+from ..values import clean_text
 from . import store
 
 logger = logging.getLogger("django_copilot")
@@ -113,6 +114,9 @@ class _Driver:
         assert turn.conversation is not None
         self.conversation, self.by = turn.conversation, by
         self.settings = get_settings()
+        self.real_key = (
+            by.real_key if by is not None else ""
+        )  # of who acted as her when she asked, or does now
         self.decided: Plan | None = None  # what a person decided since the turn began to wait
         self.told: list[audit.Record] = []  # of tool calls, for the audit, before the model hears of them
         self.model = ""  # what answered, as its provider names it
@@ -142,6 +146,7 @@ class _Driver:
         self.mentions = {label: set(names) for label, names in stored["mentions"].items()}
         self.sent = self.turn.sent or self.sent
         self.model = stored.get("model", "")
+        self.real_key = self.real_key or stored.get("real_key", "")
 
     def to_json(self, plan: Plan) -> dict[str, Any]:
         """Return what ``resume`` needs."""
@@ -155,6 +160,7 @@ class _Driver:
             },
             "page": self.page,
             "model": self.model,
+            "real_key": self.real_key,
         }
 
     def run(self) -> Result:
@@ -299,8 +305,8 @@ class _Driver:
         except Exception:
             logger.exception("The backend failed in a way it must not.")
             return machine.Interrupted(code="failed")
-        self.model = reply.model
-        return machine.ModelReplied(reply=reply)
+        self.model = clean_text(reply.model)
+        return machine.ModelReplied(reply=_storable(reply))
 
     def call(self, call: Any) -> machine.Event:
         """Run one call through the gate."""
@@ -315,7 +321,13 @@ class _Driver:
             outcome = self.planned(outcome)
         self.told.append(
             trail.tool_call(
-                self.turn, call, outcome, words=self.message, model=self.model, prompt=str(prompt.VERSION)
+                self.turn,
+                call,
+                outcome,
+                words=self.message,
+                real_actor=self.real_key,
+                model=self.model,
+                prompt=str(prompt.VERSION),
             )
         )
         return self.returned(outcome)
@@ -456,7 +468,7 @@ class _Driver:
                     turn=self.turn,
                     conversation=self.conversation,
                     asked={"model": self.model, "prompt": prompt.VERSION},
-                    proposed_by=self.by.real_key,
+                    proposed_by=self.real_key,
                 )
                 Turn.objects.filter(pk=self.turn.pk).update(stored=self.to_json(made))
                 made.turn = self.turn
@@ -496,3 +508,14 @@ class _Driver:
         except Exception:
             logger.exception("What a failed turn did could not be written to the audit.")
         return Result(code=code)
+
+
+def _storable(reply: ModelReply) -> ModelReply:
+    """Return a reply without the characters that a database does not take."""
+    calls = tuple(
+        replace(
+            each, id=clean_text(each.id), name=clean_text(each.name), arguments=clean_text(each.arguments)
+        )
+        for each in reply.calls
+    )
+    return replace(reply, text=clean_text(reply.text), calls=calls)

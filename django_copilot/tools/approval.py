@@ -8,7 +8,7 @@ import logging
 from typing import Any
 
 from django.db.models import Count, Q, Sum
-from django.db.models.functions import Now
+from django.db.models.functions import Abs, Now
 
 from ..database import contained
 from ..models import Plan, PlanKind, PlanState
@@ -19,6 +19,7 @@ from .write import Usage
 logger = logging.getLogger("django_copilot")
 
 # Confirmed at least, and not known to have come to nothing.
+CLAIMED = (PlanState.EXECUTING, PlanState.UNCERTAIN)
 COUNTED = (PlanState.AWAITING_APPROVAL, PlanState.EXECUTING, PlanState.UNCERTAIN, PlanState.EXECUTED)
 
 
@@ -29,13 +30,14 @@ def needs_approval(looked: Looked, *, requester: Any, plan_id: Any = None) -> bo
         with through_context():
             plans = Plan.objects.filter(
                 Q(user_id=requester) | Q(model=looked.target.model, object_pk=looked.target.pk),
+                # What may still happen counts however old it is, and what happened from when it did.
+                Q(state__in=CLAIMED) | Q(confirmed_at__gt=Now() - window) | Q(ended_at__gt=Now() - window),
+                state__in=COUNTED,
                 kind=PlanKind.TOOL,
                 tool=looked.tool.name,
-                state__in=COUNTED,
                 undo_of=None,
-                confirmed_at__gt=Now() - window,
             ).exclude(pk=plan_id)
-            told = plans.aggregate(count=Count("pk"), amount=Sum("amount"))
+            told = plans.aggregate(count=Count("pk"), amount=Sum(Abs("amount")))
             return Usage(count=told["count"], amount=told["amount"] or decimal.Decimal(0))
 
     try:

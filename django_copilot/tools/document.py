@@ -66,6 +66,26 @@ class PlanDraft:
         return {**self.body, "plan": str(plan_id)}
 
 
+def is_intact(plan: Any) -> bool:
+    """Tell whether a stored plan's columns are still what its document and digest say."""
+    document = plan.document
+    try:
+        return bool(
+            digest_of(document) == plan.digest
+            and document["plan"] == str(plan.pk)
+            and document["payload"] == plan.payload
+            and document["approval"]["needed"] == plan.needs_approval
+            and document["target"] == {"model": plan.model, "pk": plan.object_pk}
+            and document["tool"]["name"] == plan.tool
+            and document["tool"]["version"] == plan.version
+            and document["undoes"] == str(plan.undo_of_id or "")
+            and document["arguments"]["model"]
+            == {name: typed(value) for name, value in plan.arguments.items()}
+        )
+    except (KeyError, TypeError, ValueError):
+        return False
+
+
 def draft_of(looked: Looked, *, needs_approval: bool, scope: Scope, requester: Any, undoes: Any) -> PlanDraft:
     """Return the draft of a plan from what was looked at. Raises TypeError or ValueError for odd values."""
     tool, preview = looked.tool, looked.preview

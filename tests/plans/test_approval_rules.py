@@ -136,7 +136,10 @@ def test_the_same_requester_or_the_same_target_in_the_window_counts(
     before = order if which == "same" else order_for(number="SO-9000002")
     first = propose(login(who), name, {"order": before.number, "cents": 9_000})
     assert outcome(decide(login(who), first, "confirm")) == (200, "executed")
-    Plan.objects.filter(pk=first["id"]).update(confirmed_at=F("confirmed_at") - datetime.timedelta(hours=ago))
+    back = datetime.timedelta(hours=ago)
+    Plan.objects.filter(pk=first["id"]).update(
+        confirmed_at=F("confirmed_at") - back, ended_at=F("ended_at") - back
+    )
     plan = propose(login("support"), "pay", {"order": order.number, "cents": 2_000})
     assert plan["needsApproval"] is counted
 

@@ -252,7 +252,7 @@ CONFIRMING = [
     (as_somebody_else, 403, "impersonated"),
     (switched_off, 403, "switched_off"),
     (document_changed, 409, "digest_mismatch"),
-    (arguments_changed, 409, "stale"),
+    (arguments_changed, 409, "digest_mismatch"),
     (scope_lost, 409, "scope_unavailable"),
     (preview_fails, 409, "failed"),
     (preview_writes, 409, "failed"),

@@ -119,7 +119,8 @@ def test_what_was_done_after_it_was_closed_as_failed_stays_closed_and_is_not_hus
     plan, outside = world.propose(), world.outside
     outside.answers = [meanwhile(lambda: closed(world, plan), said(LATE)), refused]
     assert outcome(decide(world.client, plan, "confirm")) == (200, "failed")
-    assert (outside.reserved, outside.ended) == (["released"], [(False, None)])
+    # The tool hears of it, so that what was spent counts as spent.
+    assert (outside.reserved, outside.ended) == (["spent"], [(False, None), (True, LATE)])
     (entry,) = entries(plan, "done_after_all")
     assert (entry.values.get().value, audited(plan)[-1]) == (LATE, ("done_after_all", ""))
     assert "done after all" in caplog.text
