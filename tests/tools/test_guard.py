@@ -24,10 +24,10 @@ from django_copilot import Effect, Preview, write_tool
 from django_copilot.models import Plan
 from django_copilot.tools import guard
 from django_copilot.tools.guard import NotAPreview, only_reading, through_context
-from example_project.store.models import Category, Customer, Order, Payment, Product, Tag
+from example_project.store.models import Category, Customer, Order, Product, Tag
 from tests.gate.conftest import Orders
 
-from .declared import call, confirm, context, decide, draft_for, propose, why_not
+from .declared import confirm, context, decide, draft_for, propose, why_not
 
 # -- what a tool might do --------------------------------------------------------------------------------
 
@@ -326,107 +326,6 @@ def test_a_dry_run_reads_no_more_than_the_preview_gave_it(
     number = Order.objects.get(pk=orders.own).number
     assert why_not("support", "lazy", {"number": number})["code"] == "failed"
     assert "read past it" in caplog.text
-
-
-# -- lazily ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "deed",
-    [
-        lambda payment: payment.order.customer.name,
-        lambda payment: payment.order.lines.count(),
-        lambda payment: str(payment.refunds.first()),
-        lambda payment: payment.refresh_from_db(),
-    ],
-    ids=["foreign key", "reverse", "reverse first", "refresh"],
-)
-def test_a_relation_is_not_followed_past_the_context(
-    orders: Orders, caplog: pytest.LogCaptureFixture, deed: Any
-) -> None:
-    """Guards hazard 152: nobody would have asked whether the related record is hers."""
-
-    @write_tool(Payment, category="read_only")
-    def lazy(ctx: Any, pk: int) -> str:
-        """Look."""
-        deed(ctx.get(Payment, pk=pk))
-        return ""
-
-    pk = Payment.objects.filter(order__region="north", order__customer__vip=False).first().pk
-    assert why_not("support", "lazy", {"pk": pk})["code"] == "failed"
-    assert "ctx.related" in caplog.text
-
-
-def test_a_relation_that_the_admins_joins_have_loaded_is_not_followed_either(
-    orders: Orders, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Guards hazard 152."""
-
-    @write_tool(Order, category="read_only")
-    def joined(ctx: Any, way: str) -> str:
-        """Look."""
-        found = ctx.list(Order, pk=orders.own)[0] if way == "list" else ctx.get(Order, pk=orders.own)
-        return str(found.customer.name)
-
-    for way in ("list", "get"):
-        assert why_not("support", "joined", {"way": way})["code"] == "failed"
-        assert "read past it" in caplog.text
-
-
-@pytest.mark.parametrize(
-    "deed",
-    [
-        lambda rows: list(rows),
-        lambda rows: rows.filter(region="north").count(),
-        lambda rows: rows.exists(),
-        lambda rows: rows.aggregate(n=__import__("django").db.models.Count("pk"))["n"],
-        lambda rows: rows.first().pk,
-        lambda rows: rows.get(pk=rows.last().pk),
-        lambda rows: list(rows.values_list("region", flat=True).distinct()),
-        lambda rows: list(rows.iterator()),
-        lambda rows: list(rows.none() | rows),
-        lambda rows: len(rows.in_bulk()),
-        lambda rows: rows.order_by("pk")[1:3][0],
-        lambda rows: [each.customer.name for each in rows.select_related("customer")],
-        lambda rows: [list(each.lines.all()) for each in rows.prefetch_related("lines")],
-        lambda rows: list(rows.filter(customer__in=rows.values("customer"))),
-    ],
-)  # fmt: skip
-def test_all_rows_are_read_for_sums_and_rules_in_every_ordinary_way(orders: Orders, deed: Any) -> None:
-    @write_tool(Order, category="read_only")
-    def summing(ctx: Any) -> str:
-        """Look."""
-        assert deed(ctx.unscoped(Order))
-        return "ok"
-
-    outcome = call("support", "summing")
-    assert outcome.content == {"result": "ok"}
-
-
-@pytest.mark.parametrize(
-    "deed",
-    [
-        lambda rows: rows.update(shipping_city="zqx"),
-        lambda rows: rows.delete(),
-        lambda rows: rows.create(),
-        lambda rows: rows.first().save(),
-        lambda rows: rows.first().customer.name,
-        lambda rows: rows.first().lines.first(),
-        lambda rows: next(iter(rows.iterator())).customer,
-    ],
-)
-def test_all_rows_are_read_and_nothing_else(
-    orders: Orders, caplog: pytest.LogCaptureFixture, deed: Any
-) -> None:
-    @write_tool(Order, category="read_only")
-    def summing(ctx: Any) -> str:
-        """Look."""
-        deed(ctx.unscoped(Order))
-        return "ok"
-
-    before = _state()
-    assert why_not("support", "summing")["code"] == "failed"
-    assert _state() == before
 
 
 # -- where it ends -----------------------------------------------------------------------------------------
