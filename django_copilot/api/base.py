@@ -288,7 +288,7 @@ class OwnPage(View):
 
     def _check(self, request: HttpRequest) -> None:
         # Somebody that a project's middleware lets in by a token has no session, and is nobody here.
-        if not request.user.is_authenticated or SESSION_KEY not in request.session:
+        if not request.user.is_authenticated or SESSION_KEY not in getattr(request, "session", ()):
             raise ApiError(401, "not_authenticated")
         csrf = CSRFCheck(lambda request: HttpResponse())
         csrf.process_request(request)
