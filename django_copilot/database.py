@@ -24,6 +24,15 @@ def lock_rows(rows: models.QuerySet[Any]) -> list[Any]:
     return list(rows)
 
 
+@contextmanager
+def atomic_for(*kinds: type[models.Model]) -> Iterator[None]:
+    """Open a transaction in the database of each of these models; that of the first commits last."""
+    with ExitStack() as stack:
+        for alias in dict.fromkeys(router.db_for_write(kind) for kind in kinds):
+            stack.enter_context(transaction.atomic(using=alias))
+        yield
+
+
 def release_connections() -> None:
     """Give back every database connection that no surrounding block holds."""
     for connection in connections.all(initialized_only=True):

@@ -18,7 +18,8 @@ from ..plans.rights import find
 from ..plans.states import OPEN, effective
 from ..runtime import store
 from ..runtime.page import page_context
-from ..runtime.sync import Result, continue_turn, run_turn
+from ..runtime.store import Result
+from ..runtime.sync import continue_turn, run_turn
 from .base import ApiError, OwnView, check_switch, not_here
 from .serializers import ChatRequest
 

@@ -19,7 +19,7 @@ from django.db.models.functions import Now
 from .. import audit, gate
 from ..access import Access
 from ..conf import get_settings
-from ..database import lock_rows
+from ..database import atomic_for, lock_rows
 from ..exceptions import CallError, CallFailed, Denied, ScopeUnavailable
 from ..models import Plan, PlanState
 from ..scope import Scope, enter_place, enter_scope
@@ -94,7 +94,7 @@ def claim(
     lease = datetime.timedelta(seconds=get_settings().LEASE_SECONDS)
     before = plan.state
     try:
-        with transaction.atomic(using=router.db_for_write(Plan)):
+        with atomic_for(Plan, looked.tool.model):
             claimed = move(
                 plan,
                 PlanState.EXECUTING,
@@ -212,7 +212,7 @@ def finish(
     try:
         # As every database keeps it: what an answer holds must not be why its end is not recorded.
         result, reason = to_json(result) if isinstance(result, dict) else None, clean_text(reason)
-        with transaction.atomic(using=router.db_for_write(Plan)):
+        with atomic_for(Plan, tool.model):
             lock_rows(Plan.objects.filter(pk=plan_id))
             plan = clocked(Plan.objects.all()).get(pk=plan_id)
             done = ended is PlanState.EXECUTED and event != "settled"

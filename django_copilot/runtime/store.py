@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import uuid
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.contrib.auth import get_user_model
@@ -14,6 +15,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from ..access import Access
+from ..backends import ModelReply
 from ..conf import get_settings
 from ..exceptions import ConversationNotFound, HistoryUnreadable, Throttled, TurnRunning
 from ..models import Conversation, Message, Plan, Turn, TurnState
@@ -22,6 +24,19 @@ from ..values import clean_text
 
 MARGIN_SECONDS = 30  # between the end of a turn's time and taking its worker for dead
 MAX_REPLY_CHARS = 20_000
+
+
+@dataclass
+class Result:
+    """How a turn ended: ``code`` is "" for an answer, else one of the endpoint's codes."""
+
+    code: str = ""
+    reply: str = ""
+    results: list[dict[str, Any]] = field(default_factory=list)
+    action: dict[str, Any] | None = None
+    plan: Plan | None = None
+    question: dict[str, Any] | None = None
+    denied: list[Plan] = field(default_factory=list)  # that nobody was there to decide on
 
 
 def own_conversations(user: Any, scope: Scope) -> QuerySet[Conversation]:
@@ -270,3 +285,14 @@ def may_still_see(access: Access, mentions: Mapping[str, Collection[str]]) -> bo
         if entity is None or not entity.can_view or not set(fields) <= set(entity.readable()):
             return False
     return True
+
+
+def storable(reply: ModelReply) -> ModelReply:
+    """Return a reply without the characters that a database does not take."""
+    calls = tuple(
+        replace(
+            each, id=clean_text(each.id), name=clean_text(each.name), arguments=clean_text(each.arguments)
+        )
+        for each in reply.calls
+    )
+    return replace(reply, text=clean_text(reply.text), calls=calls)

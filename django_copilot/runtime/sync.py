@@ -11,7 +11,6 @@ import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
 from django.contrib.admin import AdminSite
@@ -21,7 +20,7 @@ from django.utils.translation import gettext as _
 
 from .. import audit, gate, plans, prompt
 from ..access import Access
-from ..backends import ModelMessage, ModelReply, ModelRequest, ToolSpec, get_backend
+from ..backends import ModelMessage, ModelRequest, ToolSpec, get_backend
 from ..conf import get_settings
 from ..database import release_connections
 from ..exceptions import (
@@ -46,23 +45,11 @@ from ..tools.write import all_tools
 from ..turn import machine
 from ..values import clean_text
 from . import store
+from .store import Result
 
 logger = logging.getLogger("django_copilot")
 
 DENIED = "denied by automatic policy:"
-
-
-@dataclass
-class Result:
-    """How a turn ended: ``code`` is "" for an answer, else one of the endpoint's codes."""
-
-    code: str = ""
-    reply: str = ""
-    results: list[dict[str, Any]] = field(default_factory=list)
-    action: dict[str, Any] | None = None
-    plan: Plan | None = None
-    question: dict[str, Any] | None = None
-    denied: list[Plan] = field(default_factory=list)  # that nobody was there to decide on
 
 
 def run_turn(
@@ -306,7 +293,7 @@ class _Driver:
             logger.exception("The backend failed in a way it must not.")
             return machine.Interrupted(code="failed")
         self.model = clean_text(reply.model)
-        return machine.ModelReplied(reply=_storable(reply))
+        return machine.ModelReplied(reply=store.storable(reply))
 
     def call(self, call: Any) -> machine.Event:
         """Run one call through the gate."""
@@ -508,14 +495,3 @@ class _Driver:
         except Exception:
             logger.exception("What a failed turn did could not be written to the audit.")
         return Result(code=code)
-
-
-def _storable(reply: ModelReply) -> ModelReply:
-    """Return a reply without the characters that a database does not take."""
-    calls = tuple(
-        replace(
-            each, id=clean_text(each.id), name=clean_text(each.name), arguments=clean_text(each.arguments)
-        )
-        for each in reply.calls
-    )
-    return replace(reply, text=clean_text(reply.text), calls=calls)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from django.contrib.admin import AdminSite
+from django.contrib.auth import SESSION_KEY
 from django.contrib.auth.models import Group, User
 from django.test import Client, RequestFactory, override_settings
 from django.utils import translation
@@ -285,6 +286,7 @@ def test_without_a_session_the_right_to_or_access_to_the_site_it_is_refused(db: 
 def test_a_site_without_entities_has_no_figures(db: None, rf: RequestFactory) -> None:
     request = rf.get(URL, headers=JSON)
     request.user = User.objects.create_superuser("boss")
+    request.session = {SESSION_KEY: str(request.user.pk)}
     answer = MetricsView.as_view(site=AdminSite(name="bare"))(request)
     assert (answer.status_code, json.loads(answer.content)["code"]) == (404, "not_found")
 
