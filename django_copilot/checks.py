@@ -6,7 +6,6 @@ Nothing here touches the database but the one check that is tagged for it.
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from .backends import backend_class
 from .conf import Settings, get_settings
 from .declaration import (
     PRIVILEGES,
+    SECRET,
     Declaration,
     admin_of,
     is_declared,
@@ -34,11 +34,6 @@ from .exceptions import ConfigurationError
 from .scope import own_scope
 from .values import FILLABLE
 
-SECRET = re.compile(
-    r"pass(word|wd|phrase|code)|token|secret|credential|(api|private|access|encryption)_?key"
-    r"|(^|_)(hash|salt|otp|totp|pin|pwd|cvc|cvv|iban|ssn|pesel|mfa|2fa)(_|$)",
-    re.IGNORECASE,
-)
 PER_FIELD = ("copilot.W022", "copilot.W023", "copilot.W035", "copilot.W036")  # harness_silence takes these
 CLASHING = ("list", "persist")
 ATTRIBUTES = {name for name in vars(Declaration) if name.startswith(("harness_", "get_harness_"))}

@@ -21,6 +21,12 @@ from django.core.exceptions import FieldDoesNotExist
 from django.db import models
 from django.http import HttpRequest
 
+# Names that look like secrets.
+SECRET = re.compile(
+    r"pass(word|wd|phrase|code)|token|secret|credential|(api|private|access|encryption)_?key"
+    r"|(^|_)(hash|salt|otp|totp|pin|pwd|cvc|cvv|iban|ssn|pesel|mfa|2fa)(_|$)",
+    re.IGNORECASE,
+)
 NAME_LENGTH = 49  # what the longest tool name leaves of 64 characters
 
 

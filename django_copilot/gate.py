@@ -42,6 +42,7 @@ from .access import Access, EntityAccess
 from .backends.base import ToolCall
 from .conf import get_settings
 from .database import contained, release_connections
+from .declaration import SECRET, never_readable
 from .exceptions import CallError, NoGrant, Refused, ScopeUnavailable
 from .identity import key_text
 from .models import Plan, PlanState
@@ -52,7 +53,7 @@ from .tools import entity as bodies
 from .tools.approval import needs_approval
 from .tools.arguments import clean_arguments, from_stored, to_stored
 from .tools.base import Failed, Outcome, Planned, Told
-from .tools.context import Context
+from .tools.context import Bound, Context
 from .tools.document import Looked, PlanDraft, draft_of, effects_document, restored, typed
 from .tools.guard import only_reading, through_context
 from .tools.offered import may_use_tool
@@ -251,10 +252,7 @@ def _looked(
     if target is None or (target.verb != tool.verb and tool.verb != "view"):
         raise TypeError(f"{tool.where}: the record of a Preview must come from ctx.get.")
     if own_way or tool.is_external:
-        changes = [
-            Change(field=field, old=value_of(target.before, field), new=as_held(field, new))
-            for field, new in ((record._meta.get_field(name), new) for name, new in preview.changes.items())
-        ]
+        changes = _own_changes(tool, target, preview)
     elif not preview.changes:
         raise TypeError(f"{tool.where}: a Preview without changes needs a tool with an apply or a call step.")
     else:
@@ -271,6 +269,22 @@ def _looked(
         dry_run=dry_run,
         unchanged=_sets_of(target.before, {each.field.name for each in changes} | {*preview.touched}),
     )
+
+
+def _own_changes(tool: WriteTool, target: Bound, preview: Preview) -> list[Change]:
+    """Return what a tool says it changes in a way of its own, and not through the form that would know the fields.
+
+    A secret may not be among them: it would stand in the plan and in the audit.
+    """
+    with target.entity.at("change", target.before):
+        shown = target.entity.shows(target.before)
+    changes = []
+    for name, new in preview.changes.items():
+        if never_readable(target.entity.model, name) or (name not in shown and SECRET.search(name)):
+            raise TypeError(f"{tool.where}: {name} is a secret; name it in touched= instead of showing it.")
+        field = target.before._meta.get_field(name)
+        changes.append(Change(field=field, old=value_of(target.before, field), new=as_held(field, new)))
+    return changes
 
 
 def _sets_of(obj: Any, without: set[str]) -> dict[str, str]:

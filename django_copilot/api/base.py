@@ -277,6 +277,8 @@ class OwnPage(View):
             response = self._refuse(request, ApiError(404, "not_found"))
         except PermissionDenied:
             response = self._refuse(request, ApiError(403, "not_allowed"))
+        except (SuspiciousOperation, UnreadablePostError, MultiPartParserError):
+            response = self._refuse(request, ApiError(400, "invalid"))
         except Exception as error:
             if not wants_json(request):
                 raise  # the project's own error page
@@ -335,6 +337,23 @@ class OwnPage(View):
     def go(self, name: str, *args: Any) -> HttpResponseRedirect:
         """Return a redirect to one of the site's own addresses."""
         return HttpResponseRedirect(reverse(f"admin:{name}", args=args, current_app=self.site.name))
+
+
+MAX_FIELDS_BYTES = 20_000
+
+
+def sent_fields(request: HttpRequest) -> dict[str, Any]:
+    """Return what was sent: the fields of a form, or a JSON object; nothing at all is no fields. Raises ApiError."""
+    if request.content_type != "application/json":
+        return request.POST.dict()
+    try:
+        raw = request.read(MAX_FIELDS_BYTES + 1)
+        given = json.loads(raw or "{}") if len(raw) <= MAX_FIELDS_BYTES else None
+    except (ValueError, RecursionError, OSError):  # a connection that broke is an OSError, too
+        given = None
+    if not isinstance(given, dict):
+        raise ApiError(400, "invalid")
+    return given
 
 
 def wants_json(request: HttpRequest) -> bool:

@@ -168,8 +168,12 @@ class DetailView(OwnConversation):
         for message in [each for each in messages if each.plan_id][-SHOWN_PLANS:]:
             plan = find(message.plan_id, by)
             if plan is not None:
-                latest = clocked(Plan.objects.filter(tool=plan.tool, made_from=plan)).first()
-                shown[str(message.pk)] = as_json(latest or plan, by)
+                for _each in range(SHOWN_PLANS):
+                    newer = clocked(Plan.objects.filter(made_from=plan)).order_by("-created_at").first()
+                    if newer is None:
+                        break
+                    plan = newer
+                shown[str(message.pk)] = as_json(plan, by)
         return shown
 
 

@@ -6,7 +6,6 @@ A refusal is told with its code; a plan that is not this person's to see is not 
 
 from __future__ import annotations
 
-import json
 import logging
 import uuid
 from collections.abc import Mapping
@@ -31,11 +30,9 @@ from ..plans.states import clocked
 from ..plans.texts import code_text, reply_of
 from ..scope import Scope
 from ..values import made_visible
-from .base import ApiError, OwnPage, admit, json_answer, not_here, scope_of, wants_json
+from .base import ApiError, OwnPage, admit, json_answer, not_here, scope_of, sent_fields, wants_json
 
 logger = logging.getLogger("django_copilot")
-
-MAX_BODY = 20_000  # bytes
 
 
 class PlanPage(OwnPage):
@@ -60,20 +57,19 @@ class InboxView(PlanPage):
 
     def get(self, request: HttpRequest) -> HttpResponse:
         """Return the plans that wait, as a page or as JSON with their number."""
-        own = [as_json(each, self.by) for each in inbox.own_waiting(self.by)[: inbox.LISTED]]
-        approvals = [as_json(each, self.by) for each in inbox.to_approve(self.by)]
-        if wants_json(request):
-            waiting = len(own) + len(approvals)
+        mine, theirs = list(inbox.own_waiting(self.by)[: inbox.LISTED]), inbox.to_approve(self.by)
+        if wants_json(request):  # every page asks for the number
+            waiting = len(mine) + len(theirs)
+            plans = [as_json(each, self.by) for each in (*mine, *theirs)[: inbox.TOLD]]
             text = ngettext("%(count)d plan waits for you", "%(count)d plans wait for you", waiting)
-            return json_answer(
-                {"waiting": waiting, "text": text % {"count": waiting}, "plans": [*own, *approvals]}
-            )
+            return json_answer({"waiting": waiting, "text": text % {"count": waiting}, "plans": plans})
         return self.page(
             request,
             "plan_list.html",
             title=_("Plans that wait"),
-            own=own,
-            approvals=approvals,
+            own=[as_json(each, self.by) for each in mine],
+            approvals=[as_json(each, self.by) for each in theirs],
+            latest=[as_json(each, self.by) for each in inbox.own_latest(self.by)],
             others=self.others(request),
         )
 
@@ -102,7 +98,7 @@ class _Decision(PlanPage):
 
     def post(self, request: HttpRequest, ident: str) -> HttpResponse:
         """Decide, and answer from what is stored afterwards."""
-        given = _body(request)
+        given = sent_fields(request)
         plan = find(ident, self.by)
         if plan is None:
             self._note(ident, "not_found")
@@ -238,22 +234,6 @@ class SettleView(_Decision):
             reason=reason if isinstance(reason, str) else "",
         )
         return plan
-
-
-def _body(request: HttpRequest) -> Mapping[str, Any]:
-    """Return what was sent: a JSON object, or the fields of a form. Raises ApiError."""
-    if request.content_type != "application/json":
-        return request.POST.dict()
-    try:
-        raw = request.read(MAX_BODY + 1)
-        given = json.loads(raw) if len(raw) <= MAX_BODY else None
-    except (ValueError, RecursionError):
-        given = None
-    if raw == b"":
-        return {}
-    if not isinstance(given, dict):
-        raise ApiError(400, "invalid")
-    return given
 
 
 def _see(url: str) -> HttpResponse:

@@ -5,7 +5,6 @@ It asks for a right of its own and not for the one to use the assistant, and wor
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from django.contrib import messages
@@ -23,9 +22,7 @@ from ..people import who_decides
 from ..plans.texts import code_text
 from ..scope import Scope
 from ..values import made_visible
-from .base import ApiError, OwnPage, json_answer, wants_json
-
-MAX_BODY = 20_000  # bytes
+from .base import ApiError, OwnPage, json_answer, sent_fields, wants_json
 
 
 class OperatorPage(OwnPage):
@@ -95,7 +92,7 @@ class SwitchView(OperatorPage):
 
     def post(self, request: HttpRequest) -> HttpResponse:
         """Turn it as ``off`` says, "on" or "" (as JSON also true or false), and answer with the state."""
-        given = _body(request)
+        given = sent_fields(request)
         off, reason = given.get("off"), given.get("reason", "")
         if (off not in ("on", "") and not isinstance(off, bool)) or not isinstance(reason, str):
             raise ApiError(400, "invalid")
@@ -131,16 +128,3 @@ def _name_of(now: Switch) -> str:
     except (ValueError, ValidationError):
         user = None
     return made_visible(user.get_username()) if user is not None else _("an account that is gone")
-
-
-def _body(request: HttpRequest) -> dict[str, Any]:
-    """Return what was sent: the fields of a form, or a JSON object. Raises ApiError."""
-    if request.content_type != "application/json":
-        return request.POST.dict()
-    try:
-        given = json.loads(request.read(MAX_BODY))
-    except (ValueError, RecursionError):
-        given = None
-    if not isinstance(given, dict):
-        raise ApiError(400, "invalid")
-    return given

@@ -22,7 +22,8 @@ from ..conf import get_settings
 from ..database import atomic_for, lock_rows
 from ..exceptions import CallError, CallFailed, Denied, ScopeUnavailable
 from ..models import Plan, PlanState
-from ..scope import Scope, enter_place, enter_scope
+from ..people import is_service_account
+from ..scope import Scope, enter_place, enter_scope, load_person
 from ..snapshots import record_version
 from ..tools.document import Looked
 from ..tools.offered import may_use_tool
@@ -154,6 +155,8 @@ def try_again(plan: Plan, records: list[audit.Record], deny: Deny, by: Decider) 
 def _may_still(plan: Plan, tool: WriteTool, by: Decider) -> bool:
     """Tell whether the requester may use the tool at all today; the plan itself was claimed already."""
     try:
+        if plan.approved_by and is_service_account(load_person(plan.approved_by)):
+            return False
         with enter_scope(Scope.from_json(plan.scope), plan.user_id) as request:
             access = Access(by.site, request)
             access.check_person()
@@ -230,14 +233,11 @@ def finish(
                 with enter_place(Scope.from_json(plan.scope)):
                     gate.settle(tool, grant_of(plan), succeeded=ended is PlanState.EXECUTED, result=result)
                 move(plan, ended, result=result, reason=reason[:500], code=code, decided_at=Now(), **decided)
-            values = result_values(plan, result)
-            if by is not None:
-                values += trail.reason(reason, by)
-            audit.append(
-                plan.site,
-                plan.scope_key,
-                trail.entry(plan, event or str(ended), by=by, code=code, values=values),
-            )
+            entries = [trail.entry(plan, str(ended), by=by, code=code, values=result_values(plan, result))]
+            if event:  # how it came to be known stands before what it is
+                said = trail.reason(reason, by) if by is not None else ()
+                entries.insert(0, trail.entry(plan, event, by=by, code=code, values=said))
+            audit.append(plan.site, plan.scope_key, *entries)
             return True
     except Exception:
         if ended is PlanState.UNCERTAIN:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -48,6 +49,9 @@ def as_json(plan: Plan, by: Decider) -> dict[str, Any]:
         return _Projection(plan, by, None).as_json()
 
 
+_PLACES = re.compile(r"%\((\w+)\)s|%%")
+
+
 class _Projection:
     def __init__(self, plan: Plan, by: Decider, access: Access | None) -> None:
         self.plan, self.by, self.access = plan, by, access
@@ -83,8 +87,10 @@ class _Projection:
             "effects": [self._effect(each) for each in self._effects()],
             "arguments": self._arguments(),
             "actingAs": "" if self.blind else self.clean(self.document.get("acting_as", "")),
-            "touched": [field_label(self._model, name) for name in self.document.get("touched", ())],
-            "reversible": bool(self.document.get("reversible")),
+            "touched": [self._field_label(name) for name in self.document.get("touched", ())],
+            "reversible": bool(self.document.get("reversible"))
+            and not plan.undo_of_id
+            and self.state in (*OPEN, PlanState.EXECUTING, PlanState.EXECUTED),
             "needsApproval": plan.needs_approval,
             "expiresAt": ends.isoformat() if ends else None,
             "secondsLeft": max(0, int((ends - now_of(plan)).total_seconds())) if ends else 0,
@@ -112,7 +118,17 @@ class _Projection:
 
     @property
     def _model(self) -> Any:
-        return apps.get_model(self.plan.model)
+        """Return the model, None when its app is not installed any more."""
+        try:
+            return apps.get_model(self.plan.model)
+        except LookupError:
+            return None
+
+    def _field(self, name: str) -> Any:
+        return model_field(self._model, name) if self._model is not None else None
+
+    def _field_label(self, name: str) -> str:
+        return field_label(self._model, name) if self._model is not None else name
 
     def clean(self, text: Any) -> str:
         """Return text with nothing hidden in it, and remember if there was something."""
@@ -130,10 +146,7 @@ class _Projection:
             return None, None
 
     def _summary(self, title: str) -> str:
-        try:
-            name = str(self._model._meta.verbose_name)
-        except LookupError:
-            name = self.plan.model
+        name = str(self._model._meta.verbose_name) if self._model is not None else self.plan.model
         record = str(self.obj) if self.obj is not None else f"{name} {self.plan.object_pk}"
         own = self.document.get("summary", {})
         if own.get("text") and not self.blind:
@@ -145,12 +158,12 @@ class _Projection:
     def _change(self, change: Mapping[str, str]) -> dict[str, Any]:
         """Return one change; the old value only where this viewer's admin shows her that field."""
         name = change["field"]
-        field = model_field(self._model, name)
+        field = self._field(name)
         hidden = name not in self.shown
         given = set(self._said())
         return {
             "field": name,
-            "label": self.clean(field_label(self._model, name)),
+            "label": self.clean(self._field_label(name)),
             "old": None if hidden else self._value(field, change["old"]),
             # What an undo puts back is what the record held before.
             "new": None if hidden and self.plan.undo_of_id else self._value(field, change["new"]),
@@ -182,10 +195,12 @@ class _Projection:
     def _effect(self, effect: Mapping[str, Any]) -> str:
         values = {name: self._plain(value) for name, value in effect["values"].items()}
         text = _(effect["text"]) if effect["text"] else ""
-        try:
-            return self.clean(text % values if values else text)
-        except (KeyError, ValueError, TypeError):  # a translation with other names in it
-            return self.clean(effect["text"])
+        # Only the names that were given: data in a text is no format.
+        return self.clean(
+            _PLACES.sub(lambda found: str(values.get(found[1], found[0])) if found[1] else "%", text)
+            if values
+            else text
+        )
 
     def _plain(self, text: str) -> str:
         value = untyped(text)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime
+import decimal
 import uuid
 from collections.abc import Mapping
 from typing import Any
 
+from django.db.models import Count, Q
 from django.db.models.functions import Now
 
 from .. import audit
@@ -14,19 +16,56 @@ from ..conf import get_settings
 from ..exceptions import CallError
 from ..models import Conversation, Plan, PlanKind, PlanState, Turn, TurnState
 from ..scope import Scope
-from ..tools.document import PlanDraft, digest_of
+from ..tools.arguments import from_stored
+from ..tools.document import PlanDraft, canonical, digest_of, typed
 from ..tools.write import all_tools
 from . import trail
 from .deciders import Decider
 from .pages import asked_at
-from .states import clocked
+from .states import CLAIMED, clocked
 
 MAX_REJECTED = 3  # plans of one tool in a turn
+MAX_WAITING = 50  # plans of one person that can still be decided
 
 
 def arguments_key(draft: PlanDraft) -> str:
-    """Return what is the same for two calls of the same tool with the same cleaned arguments."""
-    return digest_of({"tool": draft.tool, "arguments": dict(draft.arguments)})
+    """Return what is the same for two calls of a tool that mean the same: with defaults, and 5.5 as 5.50."""
+    declared = all_tools()[draft.tool].arguments
+    if draft.body["undoes"]:
+        return digest_of({"tool": draft.tool, "undoes": draft.body["undoes"]})
+    given = {each.name: each.default for each in declared.values()} | from_stored(declared, draft.arguments)
+    return digest_of(
+        {"tool": draft.tool, "arguments": {name: _plain(value) for name, value in given.items()}}
+    )
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return canonical([_plain(each) for each in value])
+    return typed(value.normalize() if isinstance(value, decimal.Decimal) else value)
+
+
+def check_room(user_pk: Any, draft: PlanDraft) -> None:
+    """Raise CallError while the same is being done to that record, or when too many plans wait for the person."""
+    busy = Q(tool=draft.tool, model=draft.model, object_pk=draft.object_pk, state__in=CLAIMED)
+    waiting = Q(user_id=user_pk, kind=PlanKind.TOOL) & (
+        Q(state=PlanState.PROPOSED, expires_at__gt=Now())
+        | Q(state=PlanState.AWAITING_APPROVAL, approve_by__gt=Now())
+    )
+    told = Plan.objects.filter(busy | waiting).aggregate(
+        busy=Count("pk", filter=busy), waiting=Count("pk", filter=waiting)
+    )
+    if told["busy"]:
+        raise CallError(
+            "NOT EXECUTED. The same is being done to that record already, and its end is not known yet. "
+            "The person finds it among the plans that wait.",
+            code="operation_open",
+        )
+    if told["waiting"] >= MAX_WAITING:
+        raise CallError(
+            f"NOT EXECUTED. {MAX_WAITING} plans of this person wait already. She has to decide on some first.",
+            code="too_many_waiting",
+        )
 
 
 def check_repeat(turn: Turn, draft: PlanDraft) -> None:

@@ -144,7 +144,7 @@ def tool_call(
     )
 
 
-def page_proposed(plan: Plan, *, words: str) -> audit.Record:
+def page_proposed(plan: Plan, *, words: str, real_actor: str = "") -> audit.Record:
     """Return the entry of a form or delete page that was proposed."""
     values = tuple(
         audit.Value(
@@ -157,7 +157,7 @@ def page_proposed(plan: Plan, *, words: str) -> audit.Record:
         for name, value in plan.values.items()
     )
     said = audit.Value(name="words", value=clean_text(words), person=person_of(plan))
-    return _page(plan, "proposed", (said, *values))
+    return _page(plan, "proposed", (said, *values), real_actor=real_actor)
 
 
 def page_ended(plan: Plan, event: str) -> audit.Record:
@@ -165,10 +165,11 @@ def page_ended(plan: Plan, event: str) -> audit.Record:
     return _page(plan, event, ())
 
 
-def _page(plan: Plan, event: str, values: tuple[audit.Value, ...]) -> audit.Record:
+def _page(plan: Plan, event: str, values: tuple[audit.Value, ...], *, real_actor: str = "") -> audit.Record:
     return audit.Record(
         event=event,
         actor=str(plan.user_id or ""),
+        real_actor=real_actor,
         conversation=str(plan.conversation_id or ""),
         turn=str(plan.turn_id or ""),
         plan=str(plan.pk),

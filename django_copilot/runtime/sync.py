@@ -323,6 +323,7 @@ class _Driver:
         """Return what becomes of a plan that could be made: not if it was declined, nor with nobody there."""
         try:
             proposals.check_repeat(self.turn, outcome.draft)
+            proposals.check_room(self.turn.user_id, outcome.draft)
         except CallError as error:
             if self.by is None:
                 return self.deny("a plan needs a person to confirm it")
@@ -442,8 +443,8 @@ class _Driver:
         """
         self.turn.sent, self.turn.rounds = self.sent, self.machine.rounds
         made: Plan | None = None
+        self.flush()  # by itself: what was done stays told, whatever becomes of the answer
         with transaction.atomic():
-            self.flush()
             if planned is not None:
                 if not store.suspend_turn(self.turn):
                     return Result(code="failed")
@@ -470,7 +471,7 @@ class _Driver:
                     conversation=self.conversation,
                     turn=self.turn,
                 )
-                self.told.append(trail.page_proposed(plan, words=self.message))
+                self.told.append(trail.page_proposed(plan, words=self.message, real_actor=self.real_key))
                 made = plan
                 self.result.action = plans.action_of(plan, proposed)
             message = store.add_answer(

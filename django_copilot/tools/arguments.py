@@ -54,6 +54,7 @@ class Argument:
     kind: Any
     many: bool = False
     required: bool = True
+    default: Any = None
     arg: Arg = Arg()
 
 
@@ -74,7 +75,7 @@ def arguments_of(function: Callable[..., Any]) -> dict[str, Argument]:
         hints = typing.get_type_hints(function, include_extras=True)
     except Exception as error:
         raise ConfigurationError(f"{where}: its annotations can't be read: {error}.") from error
-    if not parameters:
+    if not parameters or _is_argument(hints.get(parameters[0].name)):
         raise ConfigurationError(f"{where} takes no context: its first parameter must be ctx.")
     found: dict[str, Argument] = {}
     for parameter in parameters[1:]:
@@ -86,6 +87,12 @@ def arguments_of(function: Callable[..., Any]) -> dict[str, Argument]:
             raise ConfigurationError(f"{where}: {parameter.name} needs an annotation.")
         found[parameter.name] = _argument(where, parameter, hints[parameter.name])
     return found
+
+
+def _is_argument(hint: Any) -> bool:
+    """Tell whether a first parameter is annotated as what a model sends, so that the context was forgotten."""
+    bare = typing.get_args(hint)[0] if typing.get_origin(hint) is Annotated else hint
+    return (isinstance(bare, type) and bare in _KINDS) or typing.get_origin(bare) in (Literal, list)
 
 
 def _argument(where: str, parameter: inspect.Parameter, hint: Any) -> Argument:
@@ -117,7 +124,8 @@ def _argument(where: str, parameter: inspect.Parameter, hint: Any) -> Argument:
     required = parameter.default is parameter.empty
     if required and optional:
         raise ConfigurationError(f"{where}: {parameter.name} may be left out, so it needs a default.")
-    return Argument(name=parameter.name, kind=kind, many=many, required=required, arg=arg)
+    default = None if required else parameter.default
+    return Argument(name=parameter.name, kind=kind, many=many, required=required, default=default, arg=arg)
 
 
 def schema_of(arguments: Mapping[str, Argument]) -> dict[str, Any]:

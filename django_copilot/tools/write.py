@@ -61,6 +61,11 @@ class Effect:
         object.__setattr__(self, "values", values)
 
 
+def _several(names: Sequence[str]) -> tuple[str, ...]:
+    """Return names as a tuple; a single one may stand by itself."""
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
 class Preview:
     """What a call would do: which fields of which record change, and what happens besides.
 
@@ -93,12 +98,14 @@ class Preview:
     ) -> None:
         self.record = record
         self.changes = {**(changes or {}), **fields}
-        self.effects = tuple(each if isinstance(each, Effect) else Effect(each) for each in effects)
+        alone = isinstance(effects, str | Promise | Effect)
+        told: Iterable[Any] = (effects,) if alone else effects
+        self.effects = tuple(each if isinstance(each, Effect) else Effect(each) for each in told)
         self.system = dict(system or {})
         self.amount = None if amount is None else decimal.Decimal(amount)
         self.payload = None if payload is None else dict(payload)
         self.acting_as = acting_as
-        self.touched = tuple(touched)
+        self.touched = _several(touched)
         self.summary = summary if isinstance(summary, Effect) else Effect(summary)
 
 
@@ -315,6 +322,9 @@ def write_tool(
     The docstring goes to the model. Mistakes are reported by ``manage.py check``.
     """
 
+    if not (isinstance(model, type) and issubclass(model, models.Model)):
+        raise TypeError(f"write_tool needs a model, as in @write_tool(Order), not {model!r}.")
+
     def declare(function: Callable[..., Any]) -> WriteTool:
         chosen = Category.MUTATING if category is None else category
         problems: list[str] = []
@@ -335,11 +345,11 @@ def write_tool(
             category=chosen,
             description=inspect.getdoc(function) or "",
             title=title or own_name.replace("_", " ").capitalize(),
-            permissions=tuple(permissions),
+            permissions=_several(permissions),
             verb=verb or ("view" if chosen is Category.READ_ONLY else "change"),
             reversible=reversible,
             approval=approval or (Always() if chosen is Category.DESTRUCTIVE else Never()),
-            approve_permissions=tuple(approve_permissions),
+            approve_permissions=_several(approve_permissions),
             confirm_within=confirm_within,
             approve_within=approve_within,
             keys_kept=keys_kept,

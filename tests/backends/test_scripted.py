@@ -219,11 +219,11 @@ def test_a_blocked_call_fails_at_once_and_again_at_the_end():
 @override_settings(COPILOT={"BACKEND": "openai", "OPENAI_API_KEY": ""})
 def test_a_call_is_blocked_before_anything_else_is_looked_at():
     @block_model_calls()
-    def test() -> None:
-        swallowed()
+    def blocked() -> None:
+        assert swallowed() == "ModelCallBlocked"
 
     with pytest.raises(ModelCallBlocked):
-        test()
+        blocked()
     assert swallowed() == "BackendError"
 
 

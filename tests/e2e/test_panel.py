@@ -275,6 +275,7 @@ def test_the_next_person_at_the_computer_finds_nothing(open_as, panel, page, sto
 
 def test_all_of_it_can_be_done_with_the_keyboard(open_as, panel, page, store):
     open_as("support")
+    expect(panel.toggle).to_be_visible()
     keys = page.keyboard
     keys.press("Control+k")
     expect(panel.input).to_be_focused()

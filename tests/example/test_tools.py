@@ -174,11 +174,9 @@ def test_an_amount_is_a_whole_number_above_zero(make: Make, cents: Any) -> None:
 def test_a_number_beyond_all_numbers_is_refused(make: Make) -> None:
     make(15_000)
     for cents in ("1e400", "NaN", "1e3"):
-        refused(
-            raw(
-                "support", "refund_payment", f'{{"order": "{FIRST}", "amount_cents": {cents}, "reason": "x"}}'
-            )
-        )
+        arguments = f'{{"order": "{FIRST}", "amount_cents": {cents}, "reason": "x"}}'
+        code, _message = refused(raw("support", "refund_payment", arguments))
+        assert code in ("invalid_arguments", "invalid_argument")
 
 
 @pytest.mark.parametrize(

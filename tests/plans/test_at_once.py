@@ -16,6 +16,8 @@ from tests.formapp.models import Memo, Parcel
 from tests.forms.conftest import client_of
 from tests.forms.pages import Page, fill, plan_of
 
+from .tools import at_once
+
 THREADS = 8
 
 
@@ -28,31 +30,6 @@ def _addresses(settings: Any) -> None:
 def boss(transactional_db: None) -> User:
     """Return a superuser."""
     return User.objects.create_superuser("boss", password="x")
-
-
-def at_once(*works: Callable[[], Any]) -> list[Any]:
-    """Run all works in threads of their own that start together, and return what they gave."""
-    gate = threading.Barrier(len(works), timeout=30)
-    given: list[Any] = [None] * len(works)
-
-    def run(number: int, work: Callable[[], Any]) -> None:
-        try:
-            gate.wait()
-            given[number] = work()
-        except Exception as error:
-            given[number] = error
-        finally:
-            connections.close_all()
-
-    threads = [threading.Thread(target=run, args=each, daemon=True) for each in enumerate(works)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-        assert not thread.is_alive()
-    errors = [each for each in given if isinstance(each, Exception)]
-    assert not errors, errors
-    return given
 
 
 def post(user: User, page: Page, **changed: Any) -> Callable[[], Any]:

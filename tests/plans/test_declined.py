@@ -20,6 +20,7 @@ from .tools import (
     decide,
     let_pass,
     look,
+    order_for,
     outcome,
     propose,
     relabel,
@@ -123,7 +124,11 @@ def test_deleting_a_conversation_rejects_its_open_plans_and_leaves_what_was_clai
     decide(world.client, waiting, "confirm")
     others = {}
     for state in (PlanState.EXECUTING, PlanState.UNCERTAIN, PlanState.EXECUTED, PlanState.EXPIRED):
-        others[state] = world.propose(str(state), conversationId=conversation)
+        other = order_for(
+            number=f"SO-91{len(others):05d}"
+        )  # while that is being done, no more of it on the same
+        arguments = {"order": other.number, "name": str(state)}
+        others[state] = propose(world.client, "relabel", arguments, conversationId=conversation)
         Plan.objects.filter(pk=others[state]["id"]).update(state=state, confirmed_at=Now())
     elsewhere = world.propose("C")
     url = f"/admin/django_copilot/conversation/{conversation}/delete/"

@@ -184,6 +184,7 @@ def test_what_became_of_it_is_asked_with_the_stored_key_and_bytes(world: World) 
     assert (status, answer["plan"]["state"], answer["plan"]["result"]) == (200, "executed", {"parcel": "P7"})
     assert outside.asked == outside.sent == [(str(stored(plan).key), stored(plan).payload)]
     assert (outside.reserved, outside.ended) == (["spent"], [(True, {"parcel": "P7"})])
+    assert audited(plan)[-2:] == [("looked_up", ""), ("executed", "")]  # how it was known, and what it is
     (end,) = entries(plan, "looked_up")
     assert (end.actor, end.code, end.about["state"]) == (stored(plan).confirmed_by, "", "executed")
     assert outcome(decide(world.client, plan, "lookUp")) == (409, "not_uncertain")
@@ -193,7 +194,7 @@ def test_what_became_of_it_is_asked_with_the_stored_key_and_bytes(world: World) 
     ("knows", "expected", "state", "reserved", "entry"),
     [
         (said(None), (200, "uncertain"), "uncertain", "pending", ("looked_up", "unknown_there")),
-        (refused, (200, "failed"), "failed", "released", ("looked_up", "call_failed")),
+        (refused, (200, "failed"), "failed", "released", ("failed", "call_failed")),
         (timed_out, (409, "no_answer"), "uncertain", "pending", ("refused", "no_answer")),
         (raised(KeyError("id")), (409, "no_answer"), "uncertain", "pending", ("refused", "no_answer")),
     ],

@@ -76,7 +76,7 @@ EARNED: list[tuple[str, dict[str, Any]]] = [
     ("copilot.E058", {"approval": Above}),
     ("copilot.E058", {"approval": lambda *args: True}),
     ("copilot.E059", {"permissions": ["change_order"]}),
-    ("copilot.E059", {"permissions": "store.change_order"}),
+    ("copilot.E059", {"permissions": "change_order"}),
     ("copilot.E059", {"permissions": [None]}),
     ("copilot.E059", {"approve_permissions": ["store"]}),
     ("copilot.E060", {"model": Plan}),
