@@ -35,11 +35,6 @@ def may_use_tool(access: Access, tool: WriteTool) -> bool:
         return False
 
 
-def usable_tools(access: Access) -> list[WriteTool]:
-    """Return the tools that the person could use, in the order of their declaration."""
-    return [tool for tool in all_tools().values() if may_use_tool(access, tool)]
-
-
 def write_specs(access: Access, message: str, *, offered: Collection[str] = ()) -> list[ToolSpec]:
     """Return at most MAX_WRITE_TOOLS tools for a request: those that agree best with the message.
 
