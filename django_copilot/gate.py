@@ -142,7 +142,9 @@ def _call_tool(access: Access, tool: WriteTool, given: Mapping[str, Any]) -> Tol
                 told[bound.model] = ()
         return Told(tool=tool.name, content=content, told=told)
     looked = _look(access, tool, to_stored(arguments), dry_run=None)
-    return Planned(tool=tool.name, draft=_draft(access, looked))
+    draft = _draft(access, looked)
+    is_entity = access.labelled(draft.model) is not None
+    return Planned(tool=tool.name, draft=draft, told={draft.model: ()} if is_entity else {})
 
 
 def look_again(access: Access, plan: Plan) -> tuple[Looked, PlanDraft]:

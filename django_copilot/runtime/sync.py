@@ -424,11 +424,9 @@ class _Driver:
 
     def wait_for(self, planned: Planned) -> Result:
         """Store the plan and the turn that waits for it."""
-        draft = planned.draft
-        title = str(all_tools()[draft.tool].title)
-        with enter_scope(self.scope, self.turn.user_id) as request:
-            if Access(self.site, request).labelled(draft.model) is not None:
-                self.mention(draft.model, ())
+        title = str(all_tools()[planned.tool].title)
+        for label, fields in planned.told.items():
+            self.mention(label, fields)
         reply = _("“%(tool)s” is ready for you to look at. Nothing is done until you confirm it.") % {
             "tool": title
         }

@@ -70,7 +70,8 @@ class Planned:
     """What a write tool would do, looked at and not done. ``draft`` holds it; only ``plans`` opens it."""
 
     tool: str
-    draft: Any  # plans.document.PlanDraft
+    draft: Any  # document.PlanDraft
+    told: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # entities that the answer tells of
 
 
 @dataclass(frozen=True, kw_only=True)
