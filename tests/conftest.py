@@ -15,6 +15,7 @@ from typing import Any
 import hypothesis
 import pytest
 from django.test import Client
+from django.utils import timezone, translation
 
 from . import kept_store
 
@@ -102,6 +103,14 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
     yield tried
     assert not tried, f"The test tried to reach {', '.join(tried)}."
+
+
+@pytest.fixture(autouse=True)
+def own_language() -> Iterator[None]:
+    """Leave no test the language and time zone in which the one before was answered: a request sets them to stay."""
+    yield
+    translation.deactivate()
+    timezone.deactivate()
 
 
 @pytest.fixture(scope="session")

@@ -271,18 +271,10 @@ def look_up(plan: Plan, by: Decider) -> bool:
     if not tool.has_step("look_up"):
         raise trail.refused(plan, by, "no_look_up")
     try:
-        with enter_place(Scope.from_json(plan.scope)):
-            result = gate.call_out(tool, "look_up", grant_of(plan), plan.payload)
-        ended, told = PlanState.EXECUTED, ""
-    except CallFailed as error:
-        result, ended, told = None, PlanState.FAILED, str(error)
-    except Exception as error:
-        logger.warning("The other system could not be asked about plan %s: %r", plan.pk, error)
+        ended, result, told = _ask_what_became(plan, tool)
+    except _NoAnswer as error:
         raise trail.refused(plan, by, "no_answer") from error
-    if ended is PlanState.EXECUTED and result is not None and not (isinstance(result, dict) and result):
-        logger.error("%s: look_up must return a dict that says what was done, or None.", tool.where)
-        raise trail.refused(plan, by, "no_answer")
-    if ended is PlanState.EXECUTED and result is None:
+    if ended is None:
         audit.append(plan.site, plan.scope_key, trail.entry(plan, "looked_up", by=by, code="unknown_there"))
         return False
     recorded = finish(
@@ -293,8 +285,34 @@ def look_up(plan: Plan, by: Decider) -> bool:
     return True
 
 
+class _NoAnswer(Exception):
+    """The other system could not be asked, or gave what says nothing."""
+
+
+def _ask_what_became(plan: Plan, tool: WriteTool) -> tuple[PlanState | None, dict[str, Any] | None, str]:
+    """Return how an operation ended as the other system knows it: the end or None, its result, its reason."""
+    try:
+        with enter_place(Scope.from_json(plan.scope)):
+            result = gate.call_out(tool, "look_up", grant_of(plan), plan.payload)
+    except CallFailed as error:
+        return PlanState.FAILED, None, str(error)
+    except Exception as error:
+        logger.warning("The other system could not be asked about plan %s: %r", plan.pk, error)
+        raise _NoAnswer from error
+    if result is None:
+        return None, None, ""
+    if not (isinstance(result, dict) and result):
+        logger.error("%s: look_up must return a dict that says what was done, or None.", tool.where)
+        raise _NoAnswer
+    return PlanState.EXECUTED, result, ""
+
+
 def settle(plan: Plan, by: Decider, *, outcome: str, reason: str) -> None:
-    """Let a second person say how an uncertain operation ended, with the reason. Raises Denied."""
+    """Let a second person say how an uncertain operation ended, with the reason. Raises Denied.
+
+    That it failed frees what was reserved, so the other system is asked first where it can be: what it knows
+    to be done is recorded as done, whatever she says.
+    """
     tool = _uncertain(plan, by)
     ends = {"executed": PlanState.EXECUTED, "failed": PlanState.FAILED}
     if outcome not in ends or not reason.strip():
@@ -302,11 +320,25 @@ def settle(plan: Plan, by: Decider, *, outcome: str, reason: str) -> None:
     code = why_not_approver(plan, by)
     if code:
         raise trail.refused(plan, by, code, status=403)
+    if ends[outcome] is PlanState.FAILED and tool.has_step("look_up") and _was_done(plan, tool, by):
+        raise trail.refused(plan, by, "done_there")
     recorded = finish(
         plan.pk, tool, ends[outcome], reason=reason.strip(), attempt=plan.attempts, by=by, event="settled"
     )
     if not recorded and _state_now(plan) is not PlanState.UNCERTAIN:
         raise trail.refused(plan, by, "not_uncertain")  # it goes on, or has ended, without her
+
+
+def _was_done(plan: Plan, tool: WriteTool, by: Decider) -> bool:
+    """Record it and tell so when the other system knows an operation to be done. One that is silent says nothing."""
+    try:
+        ended, result, _ = _ask_what_became(plan, tool)
+    except _NoAnswer:
+        return False
+    if ended is not PlanState.EXECUTED:
+        return False
+    finish(plan.pk, tool, ended, result=result, attempt=plan.attempts, by=by, event="looked_up")
+    return True
 
 
 def _state_now(plan: Plan) -> PlanState:

@@ -62,6 +62,7 @@ def code_text(code: str, *, otherwise: str = "") -> str:
         "not_again": _("This can't be made again."),
         "not_uncertain": _("It is known how this ended."),
         "no_look_up": _("The other system can't be asked."),
+        "done_there": _("The other system says that it was done, so it was recorded as done."),
         "no_answer": _("The other system gave no answer. It may or may not have been done."),
         "reason_needed": _("Say how it ended, and give a reason."),
         "try_again": _("Somebody else was at it in this moment. Try again."),

@@ -6,12 +6,14 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from django.apps import apps
 from django.contrib.admin import sites
+from django.contrib.auth import get_permission_codename
 from django.core import checks
 
 from ..declaration import admin_of, entities_of
 from .schema import ASK_USER, FIND_ENTITIES, tool_names
-from .write import Approval, Category, WriteTool, all_tools, declared_twice
+from .write import Approval, Category, Step, WriteTool, all_tools, declared_twice
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _PERMISSION = re.compile(r"[a-z0-9_]+\.[a-z0-9_]+", re.IGNORECASE)
@@ -72,6 +74,12 @@ def _check_tool(tool: WriteTool) -> Iterator[checks.CheckMessage]:
                 f"{tool.where}: {permission!r} is no permission. Write it as 'app_label.codename'.",
                 id="copilot.E059",
             )
+        elif permission not in _permissions():
+            yield checks.Warning(
+                f"{tool.where}: no installed model has the permission {permission!r}.",
+                hint="Is it misspelt? Nobody but superusers would be offered the tool.",
+                id="copilot.W063",
+            )
     if tool.model._meta.app_label == "django_copilot":
         yield checks.Error(
             f"{tool.where} acts on a model of the copilot's own, which nothing may.", id="copilot.E060"
@@ -84,7 +92,36 @@ def _check_tool(tool: WriteTool) -> Iterator[checks.CheckMessage]:
         )
 
 
+def _permissions() -> set[str]:
+    """Return the permissions of all installed models, without the database."""
+    return {
+        f"{model._meta.app_label}.{codename}"
+        for model in apps.get_models()
+        for codename in (
+            *(get_permission_codename(action, model._meta) for action in model._meta.default_permissions),
+            *(own[0] for own in model._meta.permissions),
+        )
+    }
+
+
+# What each step is called with.
+_TAKES: dict[Step, tuple[str, ...]] = {
+    "dry_run": ("preview",),
+    "apply": ("ctx", "preview", "grant"),
+    "reserve": ("ctx", "preview", "grant"),
+    "call": ("payload", "key"),
+    "look_up": ("payload", "key"),
+    "settle": ("grant", "succeeded", "result"),
+}
+
+
 def _check_steps(tool: WriteTool) -> Iterator[checks.CheckMessage]:
+    for name, takes in _TAKES.items():
+        if not tool.accepts(name, len(takes)):
+            yield checks.Error(
+                f"{tool.where}: the step {name} is called as {name}({', '.join(takes)}) and does not take that.",
+                id="copilot.E064",
+            )
     outside = [name for name in ("reserve", "settle", "look_up") if tool.has_step(name)]
     if tool.category is Category.READ_ONLY and (
         outside or tool.has_step("apply") or tool.is_external or tool.has_step("dry_run") or tool.reversible

@@ -244,6 +244,17 @@ class WriteTool:
         """Tell whether a step was registered."""
         return name in self._steps
 
+    def accepts(self, name: Step, count: int) -> bool:
+        """Tell whether a step can be called with so many arguments; one that there is not can."""
+        function = self._steps.get(name)
+        if function is None:
+            return True
+        try:
+            inspect.signature(function).bind(*range(count))
+        except TypeError:
+            return False
+        return True
+
     @cached_property
     def schema(self) -> dict[str, Any]:
         """Return the JSON schema of the model's arguments."""

@@ -247,6 +247,7 @@ def test_a_second_person_settles_it_with_a_reason_for_good(
     world: World, login: Any, store: Any, end: str, reserved: str
 ) -> None:
     plan, outside = uncertain(world), world.outside
+    outside.knows = timed_out
     second = login("manager2")
     assert "settle" in look(second, plan)["can"]
     assert plan["id"] in str(second.get("/admin/django_copilot/plan/", headers=JSON).json())
@@ -263,6 +264,32 @@ def test_a_second_person_settles_it_with_a_reason_for_good(
     assert outcome(decide(world.client, plan, "lookUp")) == (409, "not_uncertain")
     assert outcome(decide(world.client, plan, "confirm"))[1] == end
     assert (stored(plan).state, len(outside.sent), len(outside.ended)) == (end, 1, 1)
+
+
+def test_what_the_other_system_knows_to_be_done_nobody_settles_as_failed(world: World, login: Any) -> None:
+    plan, outside, second = uncertain(world), world.outside, login("manager2")
+    given = {"outcome": "failed", "reason": "I saw nothing."}
+    assert outcome(decide(second, plan, "settle", **given)) == (409, "done_there")
+    kept = stored(plan)
+    assert (kept.state, kept.result, outside.reserved) == ("executed", {"parcel": "P1"}, ["spent"])
+    (entry,) = entries(plan, "looked_up")
+    assert (entry.actor, entry.about["state"]) == (str(User.objects.get(username="manager2").pk), "executed")
+
+
+@pytest.mark.parametrize("knows", ["nothing", "refused", "silence", "nonsense"])
+def test_what_it_does_not_know_to_be_done_can_be_settled_as_failed(
+    world: World, login: Any, knows: str
+) -> None:
+    plan, outside = uncertain(world), world.outside
+    outside.knows = {
+        "nothing": nothing,
+        "refused": refused,
+        "silence": timed_out,
+        "nonsense": said("yes"),
+    }[knows]
+    given = {"outcome": "failed", "reason": "They lost it."}
+    assert outcome(decide(login("manager2"), plan, "settle", **given)) == (200, "failed")
+    assert (outside.reserved, len(outside.asked)) == (["released"], 1)
 
 
 def requester_herself(login: Any) -> Client:

@@ -39,11 +39,19 @@ def _other(ctx: Any) -> Preview:
     raise AssertionError
 
 
-def found(function: Any = _preview, model: Any = Order, steps: tuple[str, ...] = (), **declared: Any) -> Any:
-    """Declare a tool and return the messages about it."""
+def found(
+    function: Any = _preview,
+    model: Any = Order,
+    steps: tuple[str, ...] = (),
+    wrong: tuple[str, ...] = (),
+    **declared: Any,
+) -> Any:
+    """Declare a tool, some of whose steps take something ``wrong``, and return the messages about it."""
     tool = write_tool(model, **{"name": "checked", **declared})(function)
     for step in steps:
         getattr(tool, step)(lambda *args: None)
+    for step in wrong:
+        getattr(tool, step)(lambda: None)
     return [each for each in check_tools() if tool.where in each.msg]
 
 
@@ -82,6 +90,10 @@ EARNED: list[tuple[str, dict[str, Any]]] = [
     ("copilot.E060", {"model": Plan}),
     ("copilot.W061", {"model": OrderLine}),
     ("copilot.W062", {"steps": ("call",)}),
+    ("copilot.W063", {"permissions": ["store.chnge_order"]}),
+    ("copilot.W063", {"approve_permissions": ["stor.change_order"]}),
+    *(("copilot.E064", {"wrong": (each,)}) for each in ("apply", "dry_run")),
+    *(("copilot.E064", {"wrong": ("call", each)}) for each in ("reserve", "call", "settle", "look_up")),
 ]  # fmt: skip
 SILENT: list[dict[str, Any]] = [
     {},
