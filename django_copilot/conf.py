@@ -58,6 +58,8 @@ class Settings:
     SERVICE_ACCOUNTS_GROUP: str = "service accounts"  # whose members decide nothing
     REAL_ACTOR: Any = None  # function of a request, or its dotted path: who acts as somebody else, or None
 
+    REDTEAM: Any = None  # object, or its dotted path, that fills a new database for the red team: see redteam
+
     AUDIT_KEYS: Mapping[str, str] = field(default_factory=dict, repr=False)  # version → key; the last signs
 
 

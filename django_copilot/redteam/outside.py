@@ -1,0 +1,63 @@
+"""A stand-in for every other system that write tools call: nothing leaves, and a second act under a key is noticed."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..exceptions import CallFailed
+from ..tools.write import all_tools
+
+
+@dataclass
+class Outside:
+    """What the stand-in was asked. It answers by chance: done, refused, or silence after it was done or not."""
+
+    rng: random.Random
+    done: dict[str, str] = field(default_factory=dict)  # key → payload as JSON
+    calls: int = 0
+    changed: list[str] = field(default_factory=list)  # keys that came again with another payload
+    honest: bool = False  # always done, at once
+
+    def call(self, payload: Any, key: str) -> dict[str, Any]:
+        """Do it once for each key."""
+        self.calls += 1
+        text = json.dumps(payload, sort_keys=True, default=str)
+        if self.done.get(key, text) != text:
+            self.changed.append(key)
+        chance = 0.0 if self.honest else self.rng.random()
+        if key not in self.done and chance > 0.8:
+            if chance > 0.9:
+                raise CallFailed("The other system refused it.")
+            raise TimeoutError("no answer, and nothing was done")
+        self.done[key] = text
+        if chance > 0.6:
+            raise TimeoutError("no answer after it was done")
+        return {"reference": key}
+
+    def look_up(self, payload: Any, key: str) -> dict[str, Any] | None:
+        """Tell what was done under a key."""
+        return {"reference": key} if key in self.done else None
+
+
+@contextmanager
+def stand_in(seed: int) -> Iterator[Outside]:
+    """Let each write tool's ``call``, ``look_up`` and ``dry_run`` reach the stand-in instead of the other system."""
+    outside = Outside(random.Random(f"{seed}:outside"))
+    kept = {tool.name: dict(tool._steps) for tool in all_tools().values()}
+    try:
+        for tool in all_tools().values():
+            if tool.has_step("call"):
+                tool._steps["call"] = outside.call
+                tool._steps["look_up"] = outside.look_up
+            if tool.has_step("dry_run"):
+                tool._steps["dry_run"] = lambda preview: []
+        yield outside
+    finally:
+        for tool in all_tools().values():
+            tool._steps.clear()
+            tool._steps.update(kept[tool.name])

@@ -1,0 +1,92 @@
+"""What one person may see, asked of the project's own admin hooks and of nothing in this package's access rules.
+
+This is the yardstick by which the outputs are judged, so it is written the slow and plain way: every record is
+asked for, every hook is asked for each record.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from django.contrib.admin import AdminSite
+from django.contrib.admin.utils import flatten_fieldsets
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.db import models
+from django.forms import PasswordInput
+
+from ..declaration import is_declared
+from ..scope import ScopedRequest
+
+
+class Rights:
+    """The rights of one person on one site at one moment. ``request`` is one of hers, in her scope, entered."""
+
+    def __init__(self, site: AdminSite, request: ScopedRequest) -> None:
+        self.site, self.request = site, request
+        self._rows: dict[Any, dict[Any, Any]] = {}
+        self._shown: dict[Any, frozenset[str]] = {}
+        self._listed: dict[Any, frozenset[str]] = {}
+
+    @cached_property
+    def declared(self) -> dict[Any, Any]:
+        """Return the declared ModelAdmins by model."""
+        return {model: each for model, each in self.site._registry.items() if is_declared(each)}
+
+    def may_use(self, model: Any) -> bool:
+        """Tell whether she may open anything of the model's admin and view records in general."""
+        each = self.site._registry.get(model)
+        return (
+            each is not None
+            and each.has_module_permission(self.request)
+            and each.has_view_or_change_permission(self.request)
+        )
+
+    def rows(self, model: Any) -> dict[Any, Any]:
+        """Return the records that her admin lets her view, by key."""
+        if model not in self._rows:
+            each = self.site._registry.get(model)
+            self._rows[model] = (
+                {
+                    obj.pk: obj
+                    for obj in each.get_queryset(self.request)
+                    if each.has_view_or_change_permission(self.request, obj)
+                }
+                if each is not None and self.may_use(model)
+                else {}
+            )
+        return self._rows[model]
+
+    def shown(self, model: Any, pk: Any) -> frozenset[str]:
+        """Return the fields that her admin shows of a record: on its page or in the list. Nothing of hidden ones."""
+        obj = self.rows(model).get(pk)
+        if obj is None:
+            return frozenset()
+        if (model, pk) not in self._shown:
+            each = self.site._registry[model]
+            form = each.get_form(self.request, obj, change=True, fields=None)
+            masked = {name for name, field in form.base_fields.items() if isinstance(field.widget, PasswordInput)}
+            on_page = {
+                *flatten_fieldsets(each.get_fieldsets(self.request, obj)),
+                *each.get_readonly_fields(self.request, obj),
+            }
+            listed = {name for name in each.get_list_display(self.request) if isinstance(name, str)}
+            if issubclass(model, AbstractBaseUser):
+                masked.add("password")
+            self._shown[model, pk] = frozenset((on_page | listed) - masked)
+        return self._shown[model, pk]
+
+    def readable(self, model: Any, pk: Any) -> frozenset[str]:
+        """Return the fields of a record that a model's provider may get: declared and shown."""
+        each = self.declared.get(model)
+        obj = self.rows(model).get(pk)
+        if each is None or obj is None:
+            return frozenset()
+        listed = set(each.get_harness_list(self.request, obj))
+        fields = {field.name for field in model._meta.get_fields() if not isinstance(field, models.BinaryField)}
+        return frozenset(listed & self.shown(model, pk) & fields)
+
+    def labelled(self, model: Any, pk: Any) -> str:
+        """Return the label of a record that may stand beside a relation to it, or ""."""
+        obj = self.rows(model).get(pk) if model in self.declared else None
+        return str(obj) if obj is not None else ""
