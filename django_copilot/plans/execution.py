@@ -320,8 +320,8 @@ def settle(plan: Plan, by: Decider, *, outcome: str, reason: str) -> None:
     code = why_not_approver(plan, by)
     if code:
         raise trail.refused(plan, by, code, status=403)
-    if ends[outcome] is PlanState.FAILED and tool.has_step("look_up") and _was_done(plan, tool, by):
-        raise trail.refused(plan, by, "done_there")
+    if ends[outcome] is PlanState.FAILED and tool.has_step("look_up"):
+        _check_not_done(plan, tool, by)
     recorded = finish(
         plan.pk, tool, ends[outcome], reason=reason.strip(), attempt=plan.attempts, by=by, event="settled"
     )
@@ -329,16 +329,19 @@ def settle(plan: Plan, by: Decider, *, outcome: str, reason: str) -> None:
         raise trail.refused(plan, by, "not_uncertain")  # it goes on, or has ended, without her
 
 
-def _was_done(plan: Plan, tool: WriteTool, by: Decider) -> bool:
-    """Record it and tell so when the other system knows an operation to be done. One that is silent says nothing."""
+def _check_not_done(plan: Plan, tool: WriteTool, by: Decider) -> None:
+    """Record what the other system knows to be done, and raise Denied then. One that is silent says nothing."""
     try:
         ended, result, _ = _ask_what_became(plan, tool)
     except _NoAnswer:
-        return False
+        return
     if ended is not PlanState.EXECUTED:
-        return False
-    finish(plan.pk, tool, ended, result=result, attempt=plan.attempts, by=by, event="looked_up")
-    return True
+        return
+    recorded = finish(plan.pk, tool, ended, result=result, attempt=plan.attempts, by=by, event="looked_up")
+    code = "done_there" if recorded else "not_uncertain"
+    if not recorded and _state_now(plan) is PlanState.UNCERTAIN:
+        code = "no_answer"  # the end could not be recorded
+    raise trail.refused(plan, by, code)
 
 
 def _state_now(plan: Plan) -> PlanState:

@@ -36,7 +36,9 @@ def own_database(prepare: Any = None) -> Iterator[str]:
             stack.enter_context(_new(alias) if prepare is not None else _copied(alias))
         if prepare is not None:
             prepare()
-        yield "a new database that the project has filled" if prepare is not None else "a copy of the database"
+        yield (
+            "a new database that the project has filled" if prepare is not None else "a copy of the database"
+        )
 
 
 @contextmanager
@@ -78,7 +80,9 @@ def _copied(alias: str) -> Iterator[None]:
 def _copied_in_memory(connection: Any) -> Iterator[None]:
     name = connection.settings_dict["NAME"]
     if connection.is_in_memory_db():
-        raise CommandError("A database in memory can't be copied. Let the project fill one: COPILOT['REDTEAM'].")
+        raise CommandError(
+            "A database in memory can't be copied. Let the project fill one: COPILOT['REDTEAM']."
+        )
     source = sqlite3.connect(f"file:{name}?mode=ro", uri=True)
     connection.close()
     memory = f"file:copilot_{SUFFIX}_{connection.alias}?mode=memory&cache=shared"

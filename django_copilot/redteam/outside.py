@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from unittest import mock
 
+from .. import gate
 from ..exceptions import CallFailed
-from ..tools.write import all_tools
+from ..tools.write import WriteTool
 
 
 @dataclass
@@ -46,18 +48,14 @@ class Outside:
 
 @contextmanager
 def stand_in(seed: int) -> Iterator[Outside]:
-    """Let each write tool's ``call``, ``look_up`` and ``dry_run`` reach the stand-in instead of the other system."""
+    """Let the ``call``, ``look_up`` and ``dry_run`` steps of write tools reach the stand-in, and no other system."""
     outside = Outside(random.Random(f"{seed}:outside"))
-    kept = {tool.name: dict(tool._steps) for tool in all_tools().values()}
-    try:
-        for tool in all_tools().values():
-            if tool.has_step("call"):
-                tool._steps["call"] = outside.call
-                tool._steps["look_up"] = outside.look_up
-            if tool.has_step("dry_run"):
-                tool._steps["dry_run"] = lambda preview: []
+    instead = {"call": outside.call, "look_up": outside.look_up, "dry_run": lambda preview: []}
+    own = gate._step
+
+    def step(tool: WriteTool, name: Any) -> Any:
+        found = own(tool, name)  # a step that there is not stays missing
+        return instead.get(name, found)
+
+    with mock.patch.object(gate, "_step", step):
         yield outside
-    finally:
-        for tool in all_tools().values():
-            tool._steps.clear()
-            tool._steps.update(kept[tool.name])

@@ -34,7 +34,10 @@ def find_actors(names: Sequence[str] = ()) -> list[Actor]:
     """
     users = get_user_model()
     if names:
-        found = {each.get_username(): each for each in users._default_manager.filter(**{f"{users.USERNAME_FIELD}__in": names})}
+        found = {
+            each.get_username(): each
+            for each in users._default_manager.filter(**{f"{users.USERNAME_FIELD}__in": names})
+        }
         missing = [name for name in names if name not in found]
         if missing:
             raise LookupError(f"There is no account {', '.join(map(repr, missing))}.")
@@ -48,7 +51,9 @@ def find_actors(names: Sequence[str] = ()) -> list[Actor]:
         )
         kinds.setdefault(kind, user)
     # Those who may use the copilot first, the least powerful of them before the most.
-    chosen = sorted(kinds.values(), key=lambda each: (not each.has_perm(PERMISSION), each.is_superuser, each.pk))
+    chosen = sorted(
+        kinds.values(), key=lambda each: (not each.has_perm(PERMISSION), each.is_superuser, each.pk)
+    )
     if len(chosen) > MOST:
         superusers = [each for each in chosen if each.is_superuser][:1]
         chosen = [*[each for each in chosen if not each.is_superuser][: MOST - len(superusers)], *superusers]

@@ -28,7 +28,9 @@ class Report:
     examples: dict[int, list[dict[str, str]]] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)  # "tool calls", "turns", "statements" …
     not_run: dict[str, str] = field(default_factory=dict)  # part → why
-    residual: dict[str, str] = field(default_factory=dict)  # what outputs may depend on by the project's rules
+    residual: dict[str, str] = field(
+        default_factory=dict
+    )  # what outputs may depend on by the project's rules
     honest: dict[str, str] = field(default_factory=dict)  # name of an honest request → "" or what went wrong
     seconds: float = 0.0  # of the hostile calls
 
@@ -117,9 +119,15 @@ class Report:
             for each in self.examples.get(number, []):
                 lines += [f"             {each['what']}", f"               in {each['case']}"]
         succeeded = len(self.honest) - len(self.honest_failed)
-        lines += ["", f"{succeeded} of {len(self.honest)} honest requests succeeded (at least {HONEST_LEAST} wanted)"]
+        lines += [
+            "",
+            f"{succeeded} of {len(self.honest)} honest requests succeeded (at least {HONEST_LEAST} wanted)",
+        ]
         lines += [f"             {name}: {problem}" for name, problem in self.honest_failed.items()]
-        for title, entries in (("Not run", self.not_run), ("Residual channels, by the project's own rules", self.residual)):
+        for title, entries in (
+            ("Not run", self.not_run),
+            ("Residual channels, by the project's own rules", self.residual),
+        ):
             if entries:
                 lines += ["", f"{title}:", *(f"  {name}: {why}" for name, why in sorted(entries.items()))]
         return "\n".join(lines)

@@ -65,7 +65,9 @@ class Rights:
         if (model, pk) not in self._shown:
             each = self.site._registry[model]
             form = each.get_form(self.request, obj, change=True, fields=None)
-            masked = {name for name, field in form.base_fields.items() if isinstance(field.widget, PasswordInput)}
+            masked = {
+                name for name, field in form.base_fields.items() if isinstance(field.widget, PasswordInput)
+            }
             on_page = {
                 *flatten_fieldsets(each.get_fieldsets(self.request, obj)),
                 *each.get_readonly_fields(self.request, obj),
@@ -83,7 +85,9 @@ class Rights:
         if each is None or obj is None:
             return frozenset()
         listed = set(each.get_harness_list(self.request, obj))
-        fields = {field.name for field in model._meta.get_fields() if not isinstance(field, models.BinaryField)}
+        fields = {
+            field.name for field in model._meta.get_fields() if not isinstance(field, models.BinaryField)
+        }
         return frozenset(listed & self.shown(model, pk) & fields)
 
     def labelled(self, model: Any, pk: Any) -> str:

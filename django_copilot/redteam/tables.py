@@ -29,7 +29,9 @@ class RowChange:
 def snapshot() -> Snapshot:
     """Return a hash of each business row."""
     return {
-        (model._meta.label_lower, str(key)): row for model in business_models() for key, row in _rows_of(model)
+        (model._meta.label_lower, str(key)): row
+        for model in business_models()
+        for key, row in _rows_of(model)
     }
 
 
@@ -42,7 +44,10 @@ def _rows_of(model: Any) -> Iterator[tuple[Any, str]]:
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {listed} FROM {quote(model._meta.db_table)}")  # noqa: S608  # names of the models
         for row in cursor.fetchall():
-            yield row[at], hashlib.blake2b(repr(row).encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+            yield (
+                row[at],
+                hashlib.blake2b(repr(row).encode("utf-8", "surrogatepass"), digest_size=12).hexdigest(),
+            )
 
 
 def changes(before: Snapshot, after: Snapshot) -> list[RowChange]:

@@ -12,8 +12,12 @@ from typing import Any
 
 from django.db import connections
 
-_WRITE = re.compile(r'\s*(?:INSERT\s+(?:OR \w+ )?INTO|UPDATE|DELETE\s+FROM|REPLACE\s+INTO)\s+["`]?(\w+)', re.IGNORECASE)
-_OTHER = re.compile(r"\s*(?:SELECT|SAVEPOINT|RELEASE|ROLLBACK|BEGIN|COMMIT|PRAGMA|SET|SHOW|WITH)\b", re.IGNORECASE)
+_WRITE = re.compile(
+    r'\s*(?:INSERT\s+(?:OR \w+ )?INTO|UPDATE|DELETE\s+FROM|REPLACE\s+INTO)\s+["`]?(\w+)', re.IGNORECASE
+)
+_OTHER = re.compile(
+    r"\s*(?:SELECT|SAVEPOINT|RELEASE|ROLLBACK|BEGIN|COMMIT|PRAGMA|SET|SHOW|WITH)\b", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)

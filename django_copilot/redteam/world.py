@@ -82,7 +82,9 @@ class World:
                     data=json.dumps({"message": "?"}),
                     content_type="application/json",
                 )
-            kept = Conversation.objects.filter(user_id=actor.pk, site=site.name).order_by("-created_at").first()
+            kept = (
+                Conversation.objects.filter(user_id=actor.pk, site=site.name).order_by("-created_at").first()
+            )
             self._scopes[key] = (
                 Scope.from_json(kept.scope)
                 if kept is not None
@@ -131,7 +133,9 @@ class World:
         return any(self.canaries.cells.get(mark) == cell for mark in MARK.findall(label))
 
     @contextmanager
-    def watched(self, actor: Actor | None, site: AdminSite, *, case: str, may_write: bool = False) -> Iterator[Watched]:
+    def watched(
+        self, actor: Actor | None, site: AdminSite, *, case: str, may_write: bool = False
+    ) -> Iterator[Watched]:
         """Watch a call: a write to a business table (1), a hidden value in the log (3), a logged error (7)."""
         with watching() as watched:
             yield watched
@@ -145,7 +149,9 @@ class World:
         if watched.records:
             self.check_output(actor, site, watched.log, what="the log", case=case)
 
-    def check_rows(self, before: tables.Snapshot, *, case: str, accounted: Sequence[tables.RowChange] = ()) -> None:
+    def check_rows(
+        self, before: tables.Snapshot, *, case: str, accounted: Sequence[tables.RowChange] = ()
+    ) -> None:
         """Report each business row that changed since ``before`` and is not accounted for (oracle 1)."""
         for change in tables.changes(before, tables.snapshot()):
             if change not in accounted:

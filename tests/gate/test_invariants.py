@@ -126,6 +126,7 @@ def test_invariant_1_only_these_modules_ask_a_model_admin() -> None:
         and node.func.attr in HOOKS
         and not (isinstance(node.func.value, ast.Attribute) and node.func.value.attr in ("_meta", "opts"))
         and name != "api/serializers.py"  # whose base class has a hook of the same name
+        and not name.startswith("redteam/")  # judges outputs by asking anew; the product imports nothing of it
     }
     assert {"access/fields.py", "access/rows.py", "rows.py"} <= asking <= MAY_ASK
     by_name = {

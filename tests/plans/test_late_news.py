@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.db import connections
 
-from .outside import World, entries, let_lease_end, refused, said, timed_out
+from .outside import World, entries, let_lease_end, nothing, refused, said, timed_out
 from .tools import audited, decide, outcome, stored
 
 DONE, LATE = {"parcel": "P1"}, {"parcel": "late"}
@@ -103,6 +103,7 @@ def test_late_news_do_not_end_a_later_attempt_that_is_under_way(
 
 def settled_as_failed(world: World, plan: dict[str, Any]) -> None:
     let_lease_end(plan)
+    world.outside.knows = nothing
     given = {"outcome": "failed", "reason": "They know of nothing."}
     assert outcome(decide(world.login("manager2"), plan, "settle", **given)) == (200, "failed")
 

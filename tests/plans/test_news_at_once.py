@@ -17,7 +17,7 @@ from django.db import connection, connections
 from django_copilot import CallFailed
 from django_copilot.plans import execution
 
-from .outside import World, raised, said, timed_out
+from .outside import World, nothing, raised, said, timed_out
 from .tools import at_once, audited, decide, outcome, stored
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -92,6 +92,7 @@ def test_what_a_person_says_is_no_news_of_an_attempt_that_began_meanwhile(
     world: World, login: Any, monkeypatch: pytest.MonkeyPatch, end: str
 ) -> None:
     attempt, outside = SecondAttempt(world, said(DONE)), world.outside
+    outside.knows = nothing
     asked = execution.why_not_approver
 
     def while_her_rights_are_asked(*args: Any) -> str:
@@ -136,6 +137,7 @@ def test_an_end_that_was_found_and_could_not_be_recorded_is_not_told_as_unknown_
 def test_of_trying_again_and_settling_at_once_one_holds(world: World) -> None:
     """Whoever comes second is refused: nothing is sent after it was settled, and nothing settled once sent."""
     outside, seen = world.outside, Counter[str]()
+    outside.knows = nothing
     for _round in range(60 if connection.vendor == "postgresql" else 12):
         plan = uncertain(world)
         sent = len(outside.sent)

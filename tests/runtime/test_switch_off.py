@@ -352,6 +352,7 @@ def test_of_an_uncertain_one_people_can_still_find_out_but_not_try_it_again(
     assert outcome(decide(world.client, plans[0], "confirm")) == OFF
     assert len(outside.calls) == 2
     assert outcome(decide(world.client, plans[0], "lookUp")) == (200, "executed")
+    outside.knows = timed_out
     settled = decide(login("manager2"), plans[1], "settle", outcome="failed", reason="They say so.")
     assert outcome(settled) == (200, "failed")
     assert outside.ended == [True, False]
