@@ -146,5 +146,5 @@ def _why_not(each: Any) -> str:
 
 def _is_login(model: Any, each: Any) -> bool:
     if not issubclass(model, AbstractBaseUser):
-        return model._meta.label_lower == "auth.group"
+        return bool(model._meta.label_lower == "auth.group")
     return each.name in ("password", get_user_model().USERNAME_FIELD)
