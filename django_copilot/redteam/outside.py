@@ -47,9 +47,12 @@ class Outside:
 
 
 @contextmanager
-def stand_in(seed: int) -> Iterator[Outside]:
-    """Let the ``call``, ``look_up`` and ``dry_run`` steps of write tools reach the stand-in, and no other system."""
-    outside = Outside(random.Random(f"{seed}:outside"))
+def stand_in(seed: int, instead_of_it: Any = None) -> Iterator[Any]:
+    """Let the ``call``, ``look_up`` and ``dry_run`` steps of write tools reach the stand-in, and no other system.
+
+    ``instead_of_it`` is another one with ``call`` and ``look_up``; the one opened last is asked.
+    """
+    outside = instead_of_it or Outside(random.Random(f"{seed}:outside"))
     instead = {"call": outside.call, "look_up": outside.look_up, "dry_run": lambda preview: []}
     own = gate._step
 
