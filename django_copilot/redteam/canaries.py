@@ -12,6 +12,7 @@ import hashlib
 import random
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -104,6 +105,25 @@ def plant(texts: Sequence[str], *, seed: int, most: int = 20_000) -> Canaries:
             changed.append(obj)
         model._base_manager.bulk_update(changed, [each.name for each in fields], batch_size=200)
     return canaries
+
+
+@contextmanager
+def hostile_labels(texts: Sequence[str], *, seed: int) -> Iterator[None]:
+    """Put a hostile text behind the label of every choice of the project's models, while open."""
+    rng = random.Random(f"labels:{seed}")
+    kept: list[tuple[Any, Any]] = []
+    try:
+        for model in business_models():
+            for each in model._meta.concrete_fields:
+                if each.choices and model._meta.app_label != "auth":
+                    kept.append((each, each.choices))
+                    each.choices = [
+                        (raw, f"{label} {rng.choice(texts)[:200]}") for raw, label in each.flatchoices
+                    ]
+        yield
+    finally:
+        for each, choices in kept:
+            each.choices = choices
 
 
 def mark_of(seed: int, model: Any, pk: Any, name: str) -> str:

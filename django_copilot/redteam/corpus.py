@@ -36,9 +36,8 @@ def load(files: Iterable[str | Path]) -> list[str]:
     texts = list(OWN)
     for file in files:
         try:
-            for line in Path(file).read_text("utf-8").splitlines():
-                if line.strip():
-                    texts.append(str(json.loads(line)["text"]))
+            lines = Path(file).read_text("utf-8").splitlines()
+            texts += [str(json.loads(line)["text"]) for line in lines if line.strip()]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise CommandError(
                 f'{file}: expected one JSON object with a "text" on each line ({error!r}).'

@@ -42,6 +42,7 @@ class Known:
     """Names and keys, each with those of what is hidden."""
 
     entities: Sequence[str]  # names in tools, undeclared models' too
+    declared: Sequence[str]  # those of them that are entities
     tools: Sequence[str]  # every name of a tool there is
     fields: Mapping[str, Sequence[str]]  # by entity, all fields of the model
     relations: Sequence[str]  # lookup paths over relations, "customer__api_token"
@@ -98,7 +99,7 @@ class Grammar:
     def name(self) -> str:
         """Return the name of a field or of what is none."""
         rng = self.rng
-        entity = rng.choice(self.known.entities)
+        entity = self._entity()
         own = rng.choice(self.known.fields.get(entity) or ("id",))
         return str(
             rng.choice(
@@ -196,7 +197,8 @@ class Grammar:
         )
 
     def _entity(self) -> str:
-        return str(self.rng.choice(self.known.entities))
+        declared = self.known.declared if self.rng.random() < 0.9 else ()
+        return str(self.rng.choice(declared or self.known.entities))
 
     def _names(self, entity: str) -> list[Any]:
         own = list(self.known.fields.get(entity) or ("id",))

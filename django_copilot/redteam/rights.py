@@ -26,7 +26,7 @@ class Rights:
         self.site, self.request = site, request
         self._rows: dict[Any, dict[Any, Any]] = {}
         self._shown: dict[Any, frozenset[str]] = {}
-        self._listed: dict[Any, frozenset[str]] = {}
+        self._forms: dict[Any, set[str]] = {}
 
     @cached_property
     def declared(self) -> dict[Any, Any]:
@@ -64,10 +64,7 @@ class Rights:
             return frozenset()
         if (model, pk) not in self._shown:
             each = self.site._registry[model]
-            form = each.get_form(self.request, obj, change=True, fields=None)
-            masked = {
-                name for name, field in form.base_fields.items() if isinstance(field.widget, PasswordInput)
-            }
+            masked = self._masked(each, obj)
             on_page = {
                 *flatten_fieldsets(each.get_fieldsets(self.request, obj)),
                 *each.get_readonly_fields(self.request, obj),
@@ -77,6 +74,19 @@ class Rights:
                 masked.add("password")
             self._shown[model, pk] = frozenset((on_page | listed) - masked)
         return self._shown[model, pk]
+
+    def _masked(self, model_admin: Any, obj: Any) -> set[str]:
+        """Return the fields that her form of a record hides in password inputs; asked once for each set of fields."""
+        fieldsets = model_admin.get_fieldsets(self.request, obj)
+        readonly = tuple(model_admin.get_readonly_fields(self.request, obj))
+        may_change = model_admin.has_change_permission(self.request, obj)
+        key = model_admin.model, repr(fieldsets), readonly, may_change
+        if key not in self._forms:
+            form = model_admin.get_form(self.request, obj, change=True)
+            self._forms[key] = {
+                name for name, field in form.base_fields.items() if isinstance(field.widget, PasswordInput)
+            }
+        return set(self._forms[key])
 
     def readable(self, model: Any, pk: Any) -> frozenset[str]:
         """Return the fields of a record that a model's provider may get: declared and shown."""

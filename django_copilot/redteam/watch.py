@@ -4,20 +4,48 @@ from __future__ import annotations
 
 import logging
 import re
+import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
 from typing import Any
 
+import django
 from django.db import connections
 
+import django_copilot
+
+from ..tools.context import _Unscoped
+
+_OURS = str(Path(django_copilot.__file__).parent)
+_CONTEXT = str(Path(_OURS) / "tools" / "context.py")
+_DJANGO = str(Path(django.__file__).parent)
 _WRITE = re.compile(
     r'\s*(?:INSERT\s+(?:OR \w+ )?INTO|UPDATE|DELETE\s+FROM|REPLACE\s+INTO)\s+["`]?(\w+)', re.IGNORECASE
 )
 _OTHER = re.compile(
     r"\s*(?:SELECT|SAVEPOINT|RELEASE|ROLLBACK|BEGIN|COMMIT|PRAGMA|SET|SHOW|WITH)\b", re.IGNORECASE
 )
+
+
+def sent_by_project() -> str:
+    """Return the module of the project's code that sends a statement at this moment, or "" when it is not."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if file == _CONTEXT and issubclass(type(frame.f_locals.get("self")), _Unscoped):
+            return "a write tool, by ctx.unscoped"
+        if file.startswith(_OURS) and "/redteam/" not in file:
+            return ""
+        if not file.startswith((_DJANGO, _OURS, "<")) and "-packages/" not in file:
+            name = str(frame.f_globals.get("__name__", file))
+            if name.split(".")[0] not in sys.stdlib_module_names:
+                return name
+        frame = frame.f_back
+    return ""
 
 
 @dataclass(frozen=True)
@@ -27,6 +55,7 @@ class Statement:
     sql: str
     params: Any
     alias: str
+    project: str = ""  # the module of the project's code that sent it
 
     @property
     def writes_to(self) -> str:
@@ -77,7 +106,7 @@ def watching() -> Iterator[Watched]:
     watched = Watched()
 
     def look(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
-        watched.statements.append(Statement(sql, params, context["connection"].alias))
+        watched.statements.append(Statement(sql, params, context["connection"].alias, sent_by_project()))
         return execute(sql, params, many, context)
 
     handler = _Collecting(watched.records)
