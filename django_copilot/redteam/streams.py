@@ -20,6 +20,7 @@ from ..exceptions import BackendError
 
 DONE = b"data: [DONE]\n\n"
 _HUGE = 300  # one stream in so many holds something huge: each costs as much as many others
+_TRIES = 4  # chunks that are looked at for what a mutation changes
 _CUT = 20  # one stream in so many ends with the connection's error
 
 # What JSON can carry that Python's encoder does not write; in place of a text that stands for it.
@@ -37,6 +38,10 @@ _IDS: tuple[Any, ...] = ("call_1", "call_1", "call_2", "", None, 7, "x" * 65, "a
 _FINISHES: tuple[Any, ...] = (
     None, None, "", "stop", "tool_calls", "length", "content_filter", "error", "STOP", "stop ", "function_call",
     "unknown", "\0stop", 0, True, [], ["stop"], {"reason": "stop"}, "@1e400@",
+)  # fmt: skip
+_TEXTS: tuple[Any, ...] = (
+    "\0", "a\0b", "\ud83d", "\ude00", "\n\ndata: [DONE]\n\n", '"}}]}', "<img src=x onerror=alert(1)>", "\u202e\u2066", " ", "",
+    [{"type": "text", "text": "a\0\ud800"}], [{"type": "thinking", "text": "x"}], {"type": "text", "text": "x"}, 7,
 )  # fmt: skip
 _ARGUMENTS: tuple[Any, ...] = (
     "", "{", "}", "null", "[1]", '{"id": NaN}', '{"id": 1e400}', '{"id":"1"}{"id":"2"}', '{"id":"1","id":"2"}', "[" * 3_000,
@@ -339,22 +344,22 @@ _OF_EVENTS: tuple[Mutation, ...] = (
 
 
 def _changed(change: Callable[[dict[str, Any], random.Random], None]) -> Mutation:
-    """Return the mutation that changes the JSON of one chunk, where it is JSON."""
+    """Return the mutation that changes the JSON of one chunk in which there is what it changes."""
 
     @functools.wraps(change)
     def mutate(events: list[bytes], rng: random.Random) -> None:
-        if not events:
+        for at in rng.sample(range(len(events)), min(len(events), _TRIES)):
+            try:
+                chunk = json.loads(events[at][5:])
+                change(chunk, rng)
+            except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
+                continue  # it has nothing of the kind, or another mutation was here before
+            data = json.dumps(chunk).encode()
+            if b"@" in data:
+                for name, raw in _RAW.items():
+                    data = data.replace(b'"' + name.encode() + b'"', raw)
+            events[at] = b"data: " + data + b"\n\n"
             return
-        at = rng.randrange(len(events))
-        try:
-            chunk = json.loads(events[at][5:])
-            change(chunk, rng)
-        except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
-            return  # another mutation was here before
-        data = json.dumps(chunk).encode()
-        for name, raw in _RAW.items():
-            data = data.replace(b'"' + name.encode() + b'"', raw)
-        events[at] = b"data: " + data + b"\n\n"
 
     return mutate
 
@@ -407,21 +412,30 @@ def _add_choice(chunk: dict[str, Any], rng: random.Random) -> None:
     chunk["choices"].insert(rng.randrange(2), choice)
 
 
+def _change_text(chunk: dict[str, Any], rng: random.Random) -> None:
+    said = chunk["choices"][0]["delta"]
+    said[rng.choice(("content", "content", "refusal"))] = rng.choice(_TEXTS)
+
+
 def _change_call(chunk: dict[str, Any], rng: random.Random) -> None:
     call = rng.choice(chunk["choices"][0]["delta"]["tool_calls"])
-    match rng.randrange(5):
+    match rng.randrange(4):
         case 0:
             call["index"] = rng.choice(_INDEXES)
         case 1:
             call["id"] = rng.choice(_IDS)
         case 2:
             call["function"]["arguments"] = rng.choice(_ARGUMENTS)
-        case 3:
-            call["function"]["name"] = rng.choice(
-                ("confirm", "x" * 300, "\0", "\ud800", "", 7, None, "query_order")
-            )
         case _:
             call.pop(rng.choice(("index", "id", "function", "type")), None)
+
+
+def _change_name(chunk: dict[str, Any], rng: random.Random) -> None:
+    function = rng.choice(chunk["choices"][0]["delta"]["tool_calls"])["function"]
+    name: str = function["name"]
+    function["name"] = rng.choice(
+        ("confirm", name[:4], name + "\0", "\ud800" + name, "x" * 300, "\0", "", 7, None, [name])
+    )
 
 
 def _add_call(chunk: dict[str, Any], rng: random.Random) -> None:
@@ -433,23 +447,16 @@ def _add_call(chunk: dict[str, Any], rng: random.Random) -> None:
     chunk["choices"][0]["delta"].setdefault("tool_calls", []).extend([call] * rng.choice((1, 1, 2, 129)))
 
 
+_KEYS = (
+    "error", "usage", "model", "choices", "delta", "message", "finish_reason", "content", "refusal", "tool_calls"
+)  # fmt: skip
+
+
 def _add_key(chunk: dict[str, Any], rng: random.Random) -> None:
     """Put a key where the format has one, or where it has none."""
     container, _ = rng.choice(list(_slots(chunk)))
     if isinstance(container, dict):
-        keys = (
-            "error",
-            "usage",
-            "model",
-            "choices",
-            "delta",
-            "message",
-            "finish_reason",
-            "content",
-            "refusal",
-            "tool_calls",
-        )
-        container[rng.choice(keys)] = rng.choice(_VALUES)
+        container[rng.choice(_KEYS)] = rng.choice(_VALUES)
 
 
 def _bad_usage(chunk: dict[str, Any], rng: random.Random) -> None:
@@ -457,15 +464,10 @@ def _bad_usage(chunk: dict[str, Any], rng: random.Random) -> None:
     chunk["model"] = rng.choice(_VALUES)
 
 
-_OF_CHUNKS: tuple[Mutation, ...] = tuple(
-    map(
-        _changed,
-        (
-            _set_any, _set_any, _set_any, _wrap_any, _remove_any, _finish, _finish, _move, _add_choice, _change_call, _change_call,
-            _add_call, _add_key, _bad_usage,
-        ),
-    )
-)  # fmt: skip
+_OF_CHUNKS: tuple[Mutation, ...] = tuple(map(_changed, (
+    _set_any, _set_any, _set_any, _wrap_any, _remove_any, _finish, _finish, _move, _add_choice, _change_text,
+    _change_call, _change_call, _change_name, _add_call, _add_key, _bad_usage,
+)))  # fmt: skip
 
 
 def _make_huge(events: list[bytes], rng: random.Random) -> None:
