@@ -127,6 +127,7 @@ def _backend() -> str:
 COPILOT = {
     "BACKEND": _backend(),  # key, model and base URL are read from COPILOT_OPENAI_* by the app itself
     "TURNS_PER_MINUTE": _whole_number("COPILOT_TURNS_PER_MINUTE", 60),
+    "REDTEAM": "example_project.store.redteam",  # fills a new database for copilot_redteam
     "SERVICE_ACCOUNTS_GROUP": "service accounts",  # the demo makes it, with the account bot in it
     "AUDIT_KEYS": {
         "1": os.environ.get("STORE_AUDIT_KEY") or "only-for-the-demo-audit-key-known-to-everybody"
