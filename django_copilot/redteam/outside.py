@@ -53,12 +53,22 @@ def stand_in(seed: int, instead_of_it: Any = None) -> Iterator[Any]:
     ``instead_of_it`` is another one with ``call`` and ``look_up``; the one opened last is asked.
     """
     outside = instead_of_it or Outside(random.Random(f"{seed}:outside"))
-    instead = {"call": outside.call, "look_up": outside.look_up, "dry_run": lambda preview: []}
+    instead: dict[str, Any] = {
+        "call": outside.call,
+        "look_up": outside.look_up,
+        "dry_run": lambda preview: [],
+    }
     own = gate._step
 
     def step(tool: WriteTool, name: Any) -> Any:
         found = own(tool, name)  # a step that there is not stays missing
         return instead.get(name, found)
 
+    step.outside = outside  # type: ignore[attr-defined]
     with mock.patch.object(gate, "_step", step):
         yield outside
+
+
+def opened() -> Any:
+    """Return the stand-in that write tools reach at the moment, or None."""
+    return getattr(gate._step, "outside", None)
