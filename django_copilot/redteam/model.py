@@ -203,19 +203,35 @@ class Speech:
         if chance < 0.15:
             self.said.append(text)
             return ModelReply(text=text, model=rng.choice(("hostile", "x" * 500, "\x00\u202e")))
-        number = rng.choice((1, 1, 1, 2, 3, 8, 9, 30))
+        number = rng.choice((1, 1, 1, 1, 2, 3, 9))
         calls = tuple(
-            self._known_call(request) if rng.random() < 0.4 else self.grammar.call() for _ in range(number)
+            self._known_call(request) if rng.random() < 0.5 else self.grammar.call() for _ in range(number)
         )
         self.calls += number
         self.said += [text, *(f"{each.name} {each.arguments}" for each in calls)]
         return ModelReply(text=text, calls=calls, model="hostile")
 
     def _known_call(self, request: ModelRequest) -> ToolCall:
-        """Return a call of a tool that was offered, so that turns go on."""
-        queries = [tool.name for tool in request.tools if tool.kind == "query"] or ["ask_user"]
-        arguments: Mapping[str, Any] = {"limit": self.rng.choice((1, 20, 50))}
-        return ToolCall(id="c", name=self.rng.choice(queries), arguments=json.dumps(arguments))
+        """Return a call in order of a tool that was offered, so that turns go on, and end in pages and plans."""
+        tool, known = self.rng.choice(request.tools), self.grammar.known
+        entity = next((each for each in known.declared if each in tool.name), "")
+        key = {"id": str(self.rng.choice(known.keys.get(entity) or ("1",)))}
+        arguments: Mapping[str, Any] = {}
+        if tool.kind == "query":
+            arguments = {"limit": self.rng.choice((1, 20, 50))}
+        elif tool.kind == "delete":
+            arguments = key
+        elif tool.kind == "form":
+            fields = list(tool.parameters["properties"]["fields"]["properties"]) or ["name"]
+            arguments = {"fields": {self.rng.choice(fields): self.rng.choice(known.texts)[:60]}}
+            arguments = arguments | key if self.rng.random() < 0.6 else arguments
+        elif tool.kind == "write":
+            arguments = self.rng.choice([given for name, given in known.valid if name == tool.name] or [{}])
+        elif tool.kind == "question":
+            arguments = {"text": self.rng.choice(known.texts)[:300], "kind": "single", "options": ["a", "b"]}
+        else:
+            arguments = {"words": entity or "order"}
+        return ToolCall(id="c", name=tool.name, arguments=json.dumps(arguments))
 
 
 def turns(world: World, *, number: int, calls: int) -> None:

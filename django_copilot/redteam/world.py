@@ -20,7 +20,7 @@ from django.contrib.admin import AdminSite, sites
 from django.contrib.auth import get_user_model
 from django.test import Client
 from django.test.utils import override_settings
-from django.urls import reverse
+from django.urls import NoReverseMatch, Resolver404, resolve, reverse
 from django.utils import timezone
 
 from ..declaration import has_entities
@@ -57,8 +57,11 @@ class World:
 
     @property
     def sites(self) -> list[AdminSite]:
-        """Return the admin sites that have declared entities, by name."""
-        return sorted((each for each in sites.all_sites if has_entities(each)), key=lambda each: each.name)
+        """Return the admin sites that have declared entities and addresses, by name."""
+        return sorted(
+            (each for each in sites.all_sites if has_entities(each) and _is_mounted(each)),
+            key=lambda each: each.name,
+        )
 
     def rng(self, part: str, number: int) -> random.Random:
         """Return the chance of one part's batch."""
@@ -181,6 +184,15 @@ class World:
             self.report.found(7, f"turn {turn.pk} is left running", case=case)
         for plan in Plan.objects.filter(state=PlanState.EXECUTING):
             self.report.found(7, f"plan {plan.pk} is left executing", case=case)
+
+
+def _is_mounted(site: AdminSite) -> bool:
+    """Tell whether the site's name leads to the site itself: one without addresses would be found as another."""
+    try:
+        index = resolve(reverse("admin:index", current_app=site.name))
+    except (NoReverseMatch, Resolver404):
+        return False
+    return getattr(index.func, "admin_site", None) is site
 
 
 @cache
