@@ -11,5 +11,5 @@ are imported; no file is ever edited. The tests are run unchanged first: they mu
 nothing. A guard whose removal no test notices makes the run fail with 1; a run that says nothing, with 2.
 
 ``guards`` finds the guards on the syntax tree, ``switch`` turns them off, ``plugin`` is for one run by hand,
-``warm`` forks a run, ``runner`` is the command, ``invariants`` and ``equivalent`` are tables.
+``watch`` writes down what a run came upon, ``warm`` forks a run, ``runner`` is the command, ``invariants`` and ``equivalent`` are tables.
 """

@@ -2,8 +2,9 @@
 
 A guard is a condition, a filter or a statement whose absence lets more happen. Each has an id that does not
 depend on lines: ``path:function:number:kind text``, where the number tells equal ones in a function apart.
-``instrument`` puts a question before each of them, ``__removed__(id)``, so that one compiled module holds all
-mutations and a run chooses which of them is on. Kinds:
+``instrument`` puts a question at each of them, so that one compiled module holds all mutations and a run chooses
+which of them is on: ``__held__(id, instead, condition)`` gives the condition, or what it is without the guard;
+``__removed__(id)`` chooses between two pieces of code. Kinds:
 
     if       the condition of a refusing ``if`` becomes False (or that of an ``x if y else z``)
     operand  an operand of such a condition is dropped, a member of ``in (...)``, a pair of ``(...) != (...)``
@@ -87,6 +88,7 @@ FILES = CORE + MORE
 
 KINDS = ("if", "operand", "answer", "filter", "keyword", "with", "call", "except", "meet", "entry")
 SWITCH = "__removed__"
+HELD = "__held__"
 NOTHING = "__nothing__"  # what equals nothing but itself
 
 _WITH = {"only_reading", "contained", "atomic", "atomic_for", "through_context", "override", "suppress"}
@@ -124,7 +126,7 @@ def all_guards() -> Iterator[Guard]:
 
 
 def instrument(path: str, source: str) -> ast.Module:
-    """Return the tree of a file with the question ``__removed__(id)`` before each of its guards."""
+    """Return the tree of a file with a question at each of its guards."""
     return ast.fix_missing_locations(_Instrument(path, source).tree)
 
 
@@ -196,12 +198,20 @@ class _Instrument(ast.NodeTransformer):
         self._keep.append(made)
         return made
 
+    def _held(self, question: ast.Call, instead: bool, node: ast.expr) -> ast.expr:
+        """Let a condition be something else. It is asked all the same: a check that acts is not left undone."""
+        ident = question.args[0]
+        call = ast.Call(
+            func=ast.Name(id=HELD, ctx=ast.Load()), args=[ident, ast.Constant(instead), node], keywords=[]
+        )
+        return ast.copy_location(call, node)
+
     # -- conditions --------------------------------------------------------------------------------------
 
     def _condition(self, node: ast.expr, *, refuses: bool) -> ast.expr:
         """Return a condition that can be told to refuse nothing, as a whole and operand by operand."""
         question = self._guard("if", node)
-        return self._either(question, ast.Constant(not refuses), self._operands(node, refuses))
+        return self._held(question, not refuses, self._operands(node, refuses))
 
     def _operands(self, node: ast.expr, refuses: bool) -> ast.expr:
         """Let each operand be dropped whose absence makes the condition weaker."""
@@ -212,9 +222,7 @@ class _Instrument(ast.NodeTransformer):
                 for each in values:
                     question = self._guard("operand", each) if weakens else None
                     inner = self._operands(each, refuses)
-                    made.append(
-                        self._either(question, ast.Constant(not refuses), inner) if question else inner
-                    )
+                    made.append(self._held(question, not refuses, inner) if question else inner)
                 return ast.copy_location(ast.BoolOp(op=op, values=made), node)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 inner = self._operands(operand, not refuses)
@@ -262,7 +270,7 @@ class _Instrument(ast.NodeTransformer):
                 made = []
                 for each in values:
                     question = self._guard("operand", each)
-                    made.append(self._either(question, ast.Constant(neutral), self._drops(each)))
+                    made.append(self._held(question, neutral, self._drops(each)))
                 return ast.copy_location(ast.BoolOp(op=op, values=made), node)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 return ast.copy_location(ast.UnaryOp(op=ast.Not(), operand=self._drops(operand)), node)
@@ -329,8 +337,8 @@ class _Instrument(ast.NodeTransformer):
             text = " ".join(ast.unparse(node.value).split())
             true = self._guard("answer", node.value, f"True for {text}")
             false = self._guard("answer", node.value, f"False for {text}")
-            inner = self._either(false, ast.Constant(False), self._drops(node.value))
-            node.value = self._either(true, ast.Constant(True), inner)
+            inner = self._held(false, False, self._drops(node.value))
+            node.value = self._held(true, True, inner)
         else:
             node.value = self.visit(node.value)
         return node
@@ -365,7 +373,7 @@ class _Instrument(ast.NodeTransformer):
             made = []
             for each in node.ifs:
                 question = self._guard("filter", each)
-                made.append(self._either(question, ast.Constant(True), self._operands(each, False)))
+                made.append(self._held(question, True, self._operands(each, False)))
             node.ifs = made
         return node
 

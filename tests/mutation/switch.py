@@ -1,7 +1,8 @@
-"""Which guards are off in this process, which were asked, and the import of instrumented modules."""
+"""Which guards are off in this process, which made a difference, and the import of instrumented modules."""
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -29,6 +30,19 @@ def removed(ident: str) -> bool:
     return ident in off
 
 
+_PLAIN = (str, int, list, tuple, dict, set, frozenset, type(None), re.Match)
+
+
+def held(ident: str, instead: bool, value: Any) -> Any:
+    """Return what a condition is, or what it is without its guard. Remember it where the two differ.
+
+    Of what may ask a database for its truth it is taken that they do.
+    """
+    if ident not in asked and (bool(value) is not instead if isinstance(value, _PLAIN) else True):
+        asked.add(ident)
+    return instead if ident in off else value
+
+
 def turn_off(*idents: str) -> None:
     """Take guards away in this process. Raises LookupError for an id that no guard has."""
     global off
@@ -46,6 +60,7 @@ class _Loader(SourceFileLoader):
 
     def exec_module(self, module: ModuleType) -> None:
         vars(module)[guards.SWITCH] = removed
+        vars(module)[guards.HELD] = held
         vars(module)[guards.NOTHING] = _Nothing()
         super().exec_module(module)
 

@@ -207,7 +207,7 @@ class Warm:
         from tests import kept_store
 
         from . import switch
-        from .plugin import Watch
+        from .watch import Watch
 
         path = folder / "copy.sqlite3"
         shutil.copyfile(self._template, path)
