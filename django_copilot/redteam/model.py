@@ -30,6 +30,7 @@ from ..tools.write import all_tools
 from .grammar import Grammar, Known
 from .people import Actor
 from .statements import Judge
+from .streams import run_streams
 from .watch import Watched
 from .world import World
 
@@ -411,3 +412,14 @@ def _json(text: str) -> dict[str, Any]:
     except ValueError:
         return {}
     return value if isinstance(value, dict) else {}
+
+
+# -- as a stream --------------------------------------------------------------------------------------------
+
+
+def streams(world: World, *, number: int, calls: int) -> None:
+    """Let so many torn, doubled and forged streams be read by the parser of a provider's answers."""
+    report = run_streams(rng=world.rng("streams", number), count=calls)
+    world.report.count("streams", report.streams)
+    for what in (*report.crashed, *report.acted_without_finish):
+        world.report.found(7, what, case=f"streams {world.seed}:{number}")

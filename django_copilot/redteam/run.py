@@ -51,7 +51,7 @@ PARTS: tuple[Part, ...] = (
     Part("turns", "model:turns", share=0.13, batch=500),
     Part("interference", "interference:run", share=0.04, batch=600),
     Part("client", "client:run", share=0.03, batch=300, own_rows=True),
-    Part("streams", "streams:run", batch=5_000),
+    Part("streams", "model:streams", batch=5_000),
     Part("machine", "machine:run", batch=300, own_rows=True),
     Part("schema", "schema:run", batch=200, own_rows=True),
     Part("browser", "browser:run", batch=20, own_rows=True),
@@ -141,10 +141,15 @@ def run(plan: Plan, *, show: Callable[[str, int], None] = lambda name, calls: No
                 for key in outside.changed:
                     world.report.found(5, f"the key {key} was sent with two payloads", case="outside")
                 done["outside:0:0"] = world.report
-    report = Report()
-    for each_report in done.values():
-        report.add(each_report)
-    return report
+    return total_of(done)
+
+
+def total_of(done: Mapping[str, Report]) -> Report:
+    """Return the reports of all batches as one."""
+    total = Report()
+    for each in done.values():
+        total.add(each)
+    return total
 
 
 def _one(world: World, batch: Batch) -> Report:
@@ -220,12 +225,9 @@ def keep_done(plan: Plan, done: Mapping[str, Report]) -> None:
     """Write the finished batches down, so that a run that is cut off loses one batch at most."""
     if plan.kept is None:
         return
-    total = Report()
-    for each in done.values():
-        total.add(each)
     body = {
         "run": _identity(plan),
-        **total.to_json(),
+        **total_of(done).to_json(),
         "batches": {name: each.to_json() for name, each in done.items()},
     }
     temporary = plan.kept.with_name(plan.kept.name + ".part")

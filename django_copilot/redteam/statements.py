@@ -130,8 +130,10 @@ class Judge:
                 try:
                     rows = each.get_queryset(rights.request)
                     related = each.get_list_select_related(rights.request)
-                    if related:
-                        rows = rows.select_related(*(() if related is True else related))
+                    if related is True:
+                        rows = rows.select_related()
+                    elif related:
+                        rows = rows.select_related(*related)
                     made[model] = str(rows.query.sql_with_params()[0])
                 except EmptyResultSet:
                     made[model] = ""

@@ -9,6 +9,7 @@ import tempfile
 from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from django.db import connections
 
 from django_copilot.redteam import corpus
 from django_copilot.redteam.report import Report
-from django_copilot.redteam.run import PARTS, Batch, Plan, batches, read_done, run
+from django_copilot.redteam.run import PARTS, Batch, Plan, batches, keep_done, read_done, run, total_of
 
 CALLS = 20_000
 
@@ -156,18 +157,12 @@ class Command(BaseCommand):
                         each.terminate()
             if any(ended):
                 raise CommandError("A process of the run has failed; what it said is above.")
-            report = Report()
+            done: dict[str, Report] = {}
             for at, file in enumerate(files):
-                share = Plan(
-                    **{
-                        **vars(plan),
-                        "kept": file,
-                        "batches": _shared(plan.batches, f"{at}/{options['jobs']}"),
-                    }
-                )
-                for each_report in read_done(share).values():
-                    report.add(each_report)
-        return report
+                share = _shared(plan.batches, f"{at}/{options['jobs']}")
+                done |= read_done(replace(plan, kept=file, batches=share))
+            keep_done(plan, done)
+            return total_of(done)
 
 
 def _shared(chosen: Sequence[Batch], share: str) -> list[Batch]:
