@@ -8,7 +8,7 @@ out honestly on the way, so that there is something to replay.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +45,17 @@ _PUPPET = f"{Puppet.__module__}.{Puppet.__name__}"
 
 def run(world: World, *, number: int, calls: int) -> None:
     """Send about so many hostile requests."""
+    with opened(world, number=number) as client:
+        client.set_up()
+        client.attack(calls)
+        ledger, case = client.sender.ledger, client.sender.case
+        check_executions(world, ledger, case=case, audit=number % VERIFIED_EVERY == 0)
+        world.check_ended(case=case)
+
+
+@contextmanager
+def opened(world: World, *, number: int) -> Iterator[Client]:
+    """Give a client that has nothing to play with yet. Raises NotRun where nothing is declared."""
     if not world.sites:
         raise NotRun("nothing is declared on any admin site")
     with ExitStack() as stack:
@@ -56,20 +67,20 @@ def run(world: World, *, number: int, calls: int) -> None:
         rng = world.rng(PART, number)
         sender = Sender(world, Ledger.opened(), f"{PART}, seed {world.seed}, batch {number}")
         given = getattr(world.project, "calls", None)
-        calls_given = list(given()) if given is not None else []
         client = Client(
             world=world,
             rng=rng,
             sites=[*world.sites, second],
             sender=sender,
-            stage=Stage(sender, rng, calls_given),
+            stage=Stage(sender, rng, list(given()) if given is not None else []),
             bare=bare,
         )
-        client.set_up()
-        client.attack(calls)
-        check_executions(world, sender.ledger, case=sender.case, audit=number % VERIFIED_EVERY == 0)
-        world.check_ended(case=sender.case)
-        client.stage.close()
+        for site in client.sites:
+            client.stage.open_site(site)
+        try:
+            yield client
+        finally:
+            client.stage.close()
 
 
 @dataclass(kw_only=True)
@@ -81,7 +92,6 @@ class Client(Play):
     def set_up(self) -> None:
         """Log everybody in, and let those who may have conversations and plans of every kind."""
         for site in self.sites:
-            self.stage.open_site(site)
             for actor in self.world.actors:
                 self.sender.standing(actor, site)
         for who in self.everybody():
@@ -130,9 +140,10 @@ class Client(Play):
             (pages.honest_form, 2),
         )
         chosen, weights = zip(*attacks, strict=True)
+        begun = self.sender.sent
         for most, hostile in ((calls - calls // 3, False), (calls, True)):
             with hostile_rest_framework() if hostile else nullcontext():
-                while self.sender.sent < most:
+                while self.sender.sent < begun + most:
                     self.rng.choices(chosen, weights)[0]()
 
     def anything(self) -> None:
