@@ -54,6 +54,7 @@ class Person:
         self.client.cookies[settings.LANGUAGE_COOKIE_NAME] = language
         self.case = ""  # what is being asked, for findings
         self.scripted = False  # whether a scripted model answers in place of the offline one
+        self.told_to_model: list[dict[str, Any]] = []  # the results of the tools that it called last
 
     def say(
         self,
@@ -99,6 +100,8 @@ class Person:
                 yield
             finally:
                 running.remove(script)
+                messages = script.requests[-1].messages if script.requests else ()
+                self.told_to_model = [json.loads(each.text) for each in messages if each.role == "tool"]
 
     def open(self, path: str, query: Mapping[str, Any] | None = None) -> str:
         """Open a page and return its HTML. Raises Problem unless it is there."""

@@ -63,6 +63,7 @@ def run(world: World, *, number: int, calls: int) -> None:
     ):
         outside.honest = True
         kinds = list(_kinds(world, number))
+        world.rng("honest", number).shuffle(kinds)
         mixed = [each for each in chain(*zip_longest(*kinds)) if each is not None]
         for each in mixed[: max(calls, LEAST)]:
             _ask(world, each)
@@ -180,7 +181,10 @@ class _Desk:
                     yield self._request("save", model, partial(self.save, model, obj, change))
                     yield self._request("follow-up", model, partial(self.follow_up, model, obj, "change"))
                     break
-            gone = next((one for one in rows[:_TRIED] if each.has_delete_permission(request, one)), None)
+            may = [one for one in rows[:_TRIED] if each.has_delete_permission(request, one)]
+            # Better one that nothing else protects, so that it can be deleted in the end.
+            free = (one for one in may if not each.get_deleted_objects([one], request)[3])
+            gone = next(free, may[0] if may else None)
             if gone is not None:
                 yield self._request("delete", model, partial(self.delete, model, gone))
                 yield self._request("which", model, partial(self.follow_up, model, gone, "delete"))

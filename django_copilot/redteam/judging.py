@@ -216,10 +216,14 @@ def deleted(person: Person, model: Any, obj: Any, *, html: str) -> None:
     world = person.world
     with world.rights(person.actor, person.site) as rights:
         readable = rights.readable(model, obj.pk)
+    now = model._base_manager.get(pk=obj.pk)
     wanted = {
         cell
-        for cell in world.canaries.cells.values()
-        if cell.model is model and cell.pk == obj.pk and cell.field in readable
+        for mark, cell in world.canaries.cells.items()
+        if cell.model is model
+        and cell.pk == obj.pk
+        and cell.field in readable
+        and mark in str(getattr(now, cell.field))
     }
     _start, found, preview = html.partition("copilot-preview")
     expect(found, "the delete page has no preview")

@@ -25,7 +25,8 @@ from .world import World
 
 Arguments = Mapping[str, Any]
 _CALLS = 400  # of the project that are looked at
-_TRIED = 12  # of one tool, by one person
+_TRIED = 24  # of one tool, by one person
+_IN_VAIN = 8  # until it is clear that she may not
 
 
 def ask_all(
@@ -49,7 +50,7 @@ def ask_all(
                 done += 1
                 yield f"{person.actor.name}/{person.language}/{kind}/{tool}", person, problem
         if not done:
-            yield f"anybody/{tool}", None, f"nobody was given a plan by {min(len(tried), _TRIED)} calls"
+            yield f"anybody/{tool}", None, f"nobody was given a plan by {min(len(tried), _IN_VAIN)} calls"
 
 
 def _people(world: World, in_each_language: bool) -> Iterator[Person]:
@@ -65,6 +66,7 @@ def _of_tool(
     person: Person, outside: Outside, tool: str, calls: Sequence[Arguments]
 ) -> Iterator[tuple[str, str]]:
     """Try calls of a tool until there was a plan with and one without a second person, as far as there are such."""
+    person.scripted = True  # the calls are the project's own, to the letter
     person.case = f"honest plan {person.actor.name}/{person.language}/{tool}"
     declared = all_tools()[tool]
     reads = declared.category == Category.READ_ONLY
@@ -72,8 +74,11 @@ def _of_tool(
         reads or isinstance(declared.approval, Always | Never) or is_service_account(person.actor.user())
     )
     seen: set[str] = set()
-    # Calls of one kind may stand together: some from everywhere.
-    for arguments in calls[:: max(1, len(calls) // _TRIED)][:_TRIED]:
+    # Calls of one kind may stand together, or come every so often.
+    mixed = person.world.rng(f"honest/{tool}", 0).sample(calls, min(_TRIED, len(calls)))
+    for number, arguments in enumerate(mixed):
+        if number == _IN_VAIN and not seen:
+            return
         with undone():
             try:
                 kind = (
@@ -91,23 +96,19 @@ def _of_tool(
             return
 
 
-def _written(tool: str, arguments: Arguments) -> str:
-    """Return how the offline backend is told to call a tool."""
-    return f"{tool} {', '.join(f'{name}: {value}' for name, value in arguments.items())}"
-
-
 def _read(person: Person, tool: str, arguments: Arguments) -> str:
     """Call a tool that only reads; "" when this call gives her nothing."""
-    answer = person.say(_written(tool, arguments), (tool, arguments))
-    audited = apps.get_model("django_copilot", "Message").objects
-    expect(answer["reply"], f"{tool} was called, and nothing was said")
-    expect(audited.filter(conversation_id=answer["conversationId"]).count() == 2, "the answer was not kept")
+    answer = person.say(f"Do {tool}", (tool, arguments))
+    results = person.told_to_model
+    if any("error" in each for each in results):
+        return ""
+    expect(answer["reply"] and results, f"{tool} was called, and nothing was said")
     return "told"
 
 
 def _plan(person: Person, outside: Outside, tool: str, arguments: Arguments, seen: set[str]) -> str:
     """Ask for a plan and carry it out; return its kind, or "" when she gets none or one of a kind that was seen."""
-    answer = person.say(_written(tool, arguments), (tool, arguments))
+    answer = person.say(f"Do {tool}", (tool, arguments))
     plan = answer.get("plan")
     if plan is None:
         return ""
@@ -129,7 +130,7 @@ def _plan(person: Person, outside: Outside, tool: str, arguments: Arguments, see
     expect(external or tables.changes(before, tables.snapshot()), "nothing has changed")
     _go_on(person, answer["conversationId"], plan)
     if plan["reversible"]:
-        _undo(person, plan, record, before)
+        _undo(person, plan, record)
     return kind
 
 
@@ -140,7 +141,6 @@ class _Record:
         plan = apps.get_model("django_copilot", "Plan").objects.get(pk=plan_id)
         self.model: Any = apps.get_model(plan.model)
         self.pk = plan.object_pk
-        self.label = (self.model._meta.label_lower, str(self.pk))
         self.before = self.now()
 
     def now(self) -> Any:
@@ -191,7 +191,7 @@ def _go_on(person: Person, conversation: str, plan: Mapping[str, Any]) -> None:
     expect(answer["reply"], "the turn went on without a word")
 
 
-def _undo(person: Person, plan: Mapping[str, Any], record: _Record, before: tables.Snapshot) -> None:
+def _undo(person: Person, plan: Mapping[str, Any], record: _Record) -> None:
     """Undo an executed plan by a plan of its own. Raises Problem unless the record is as it was."""
     undo = person.decide(plan["undoUrl"], {})["plan"]
     expect(undo["isUndo"] and undo["id"] != plan["id"], "there is no plan to undo it")
@@ -199,6 +199,12 @@ def _undo(person: Person, plan: Mapping[str, Any], record: _Record, before: tabl
     if undo["needsApproval"]:
         decided = _approved(person, undo)
     expect(decided["state"] == "executed", f"the plan to undo it is {decided['state']}: {decided['reason']}")
-    expect(tables.snapshot()[record.label] == before[record.label], "the record is not as it was")
+    now = record.now()
+    for field in record.model._meta.concrete_fields:
+        if not getattr(field, "auto_now", False):
+            was, held = getattr(record.before, field.attname), getattr(now, field.attname)
+            # The admin's form, through which it is put back, takes no space around a text.
+            same = held == was or (isinstance(was, str) and held == was.strip())
+            expect(same, f"{field.name} is not as it was: {str(held)[:80]!r}")
     shown = person.look(plan["url"])
     expect(shown["state"] == "undone", f"the undone plan is {shown['state']}")
