@@ -66,16 +66,39 @@ class State:
     @classmethod
     def load(cls, path: Path | None) -> State:
         """Read what an earlier run has left, if it has."""
-        if path is None or not path.is_file():
-            return cls()
-        return cls(**json.loads(path.read_text("utf-8")))
+        state = cls()
+        if path is not None and path.is_file():
+            state.results = json.loads(path.read_text("utf-8"))
+        reach = _reach(path)
+        if reach is not None and reach.is_file():
+            kept = json.loads(reach.read_text("utf-8"))
+            state.files, state.seconds, names = kept["files"], kept["seconds"], kept["guards"]
+            state.asked = {name: [names[each] for each in asked] for name, asked in kept["asked"].items()}
+        return state
 
-    def save(self, path: Path | None) -> None:
-        """Write everything down."""
+    def save_results(self, path: Path | None) -> None:
+        """Write down what was found."""
         if path is not None:
-            new = path.with_suffix(".new")
-            new.write_text(json.dumps(asdict(self)), "utf-8")
-            new.replace(path)
+            _write(path, self.results)
+
+    def save_reach(self, path: Path | None) -> None:
+        """Write down which tests come upon which guards, beside the results: it is long, and changes seldom."""
+        reach = _reach(path)
+        if reach is not None:
+            names = sorted({each for asked in self.asked.values() for each in asked})
+            places = {name: place for place, name in enumerate(names)}
+            asked = {name: [places[each] for each in asked] for name, asked in self.asked.items()}
+            _write(reach, {"files": self.files, "seconds": self.seconds, "guards": names, "asked": asked})
+
+
+def _reach(path: Path | None) -> Path | None:
+    return path.with_name(f"{path.stem}-reach.json") if path is not None else None
+
+
+def _write(path: Path, value: Any) -> None:
+    new = path.with_suffix(".new")
+    new.write_text(json.dumps(value), "utf-8")
+    new.replace(path)
 
 
 def say(text: str) -> None:
@@ -224,7 +247,7 @@ def _record(warm: Warm, state: State, tests: Sequence[str], jobs: int, keep: Pat
             say(ended.output[-3_000:])
         else:
             state.files[running.given] = _digest(running.given)
-            state.save(keep)
+            state.save_reach(keep)
     return red
 
 
@@ -248,7 +271,10 @@ def run_all(args: argparse.Namespace) -> int:
             say(f"{len(missing)} of {len(warm.tests)} tests without a change …")
             red = _record(warm, state, missing, args.jobs, args.json)
         chosen = [
-            each for each in guards.all_guards() if not args.only or any(o in each.id for o in args.only)
+            each
+            for path in (guards.FILES if args.wide else guards.CORE)
+            for each in guards_of(path)
+            if not args.only or any(part in each.id for part in args.only)
         ]
         todo = [
             each for each in chosen if not _is_done(each, state, args.again) and each.id not in EQUIVALENT
@@ -258,7 +284,7 @@ def run_all(args: argparse.Namespace) -> int:
         for number, result in enumerate(run.all(_of_all(todo, state, args.seconds)), 1):
             show(result, number, len(todo))
             state.results[result.what] = asdict(result)
-            state.save(args.json)
+            state.save_results(args.json)
     finally:
         warm.close()
     results = [
@@ -355,6 +381,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         metavar="N",
         help="of tests for one guard, the likeliest first",
     )
+    parser.add_argument("--wide", action="store_true", help="with --all: the files beyond the boundary too")
     parser.add_argument("--again", action="store_true", help="what survived before is tried once more")
     parser.add_argument("--list", action="store_true", help="print the ids of all guards, and run nothing")
     parser.add_argument("--tests", action="append", metavar="PATH", help="tests for --all")
