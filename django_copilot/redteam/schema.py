@@ -9,13 +9,16 @@ from __future__ import annotations
 import importlib
 import json
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from django.conf import settings
 from django.contrib.admin import AdminSite
 from django.core.handlers.wsgi import WSGIHandler
+from django.core.signals import request_finished, request_started
+from django.db import close_old_connections
 from django.test.utils import override_settings
 from django.urls import path, reverse
 
@@ -153,15 +156,15 @@ class Asking:
             replaced = {"json": body}
         place = f"{PART}, seed {self.world.seed}, batch {self.number}, request {self.sent}: {self.who}: {body!r:.300}"
         Puppet.calls[:] = [self.rng.choice(self.calls)] if self.rng.random() < 0.8 else []
-        with self.world.watched(self.actor, self.site, case=place, given=str(body)):
+        watched = self.world.watched(self.actor, self.site, case=place, given=str(body))
+        with watched, _open_connections():
             response = case.call(headers=dict(self.headers), cookies=dict(self.cookies), **replaced)
         Puppet.calls.clear()
         self.world.report.count("requests")
         self.world.check_output(
             self.actor, self.site, response.text, what="an answer", case=place, given=str(body)
         )
-        if response.status_code == 200:
-            self.conversation = response.json()["conversationId"]
+        self.conversation = _told(response).get("conversationId") or self.conversation
         for problem in self.problems(case, response):
             self.world.report.found(7, problem, case=place)
 
@@ -180,7 +183,7 @@ class Asking:
 
         load_all_checks()
         chosen = _checks()
-        if response.status_code == 500 and response.json().get("code") in DOCUMENTED:
+        if response.status_code == 500 and _told(response).get("code") in DOCUMENTED:
             chosen = [each for each in chosen if each.__name__ != "not_a_server_error"]
         try:
             case.validate_response(response, checks=chosen)
@@ -189,6 +192,26 @@ class Asking:
         except Failure as failure:
             return [f"{type(failure).__name__}: {failure}"[:900]]
         return []
+
+
+def _told(response: Any) -> dict[str, Any]:
+    try:
+        told = response.json()
+    except ValueError:
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+@contextmanager
+def _open_connections() -> Iterator[None]:
+    """Keep the end of a request from closing the connections of this thread, as Django's own test client does."""
+    for signal in (request_started, request_finished):
+        signal.disconnect(close_old_connections)
+    try:
+        yield
+    finally:
+        for signal in (request_started, request_finished):
+            signal.connect(close_old_connections)
 
 
 def _reads(site: AdminSite) -> list[tuple[str, Mapping[str, Any]]]:

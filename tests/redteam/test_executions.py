@@ -12,48 +12,22 @@ from django_copilot.people import person_key
 from django_copilot.plans import decisions
 from django_copilot.plans.deciders import Decider
 from django_copilot.redteam import client_rows as rows
-from django_copilot.redteam.client import Client, opened
+from django_copilot.redteam.client import Client
+from django_copilot.redteam.client_decisions import Decisions
 from django_copilot.redteam.client_sender import Who
 from django_copilot.redteam.client_stage import Thing
 from django_copilot.redteam.executions import Ledger, check_executions, find_outside
-from django_copilot.redteam.people import Actor
 from django_copilot.redteam.world import World
 from django_copilot.scope import Scope
-from example_project.store.models import Order, Payment
+from example_project.store.models import Order
+
+from .playing import actor, plan_of, playing
 
 
 @pytest.fixture
 def client(world: World, settings: Any) -> Iterator[Client]:
-    """Return a hostile client with nothing to play with yet."""
-    settings.STORE_GATEWAY_URL = "http://127.0.0.1:9"  # never called: a stand-in answers for it
-    with opened(world, number=0) as client:
-        outside = find_outside()
-        assert outside is not None
-        outside.honest = True
+    with playing(world, settings) as client:
         yield client
-
-
-def actor(client: Client, name: str) -> Actor:
-    """Return a person of the run by her name."""
-    return next(each for each in client.world.actors if each.name == name)
-
-
-def plan_of(client: Client, owner: str, *, amount: int = 0) -> Thing:
-    """Return a plan to change an address, or to give money back."""
-    payment = Payment.objects.filter(
-        order__region="north", order__customer__vip=False, amount_cents__gte=max(amount, 1)
-    ).exclude(order__status="shipped")
-    order = payment.first().order  # type: ignore[union-attr]
-    if amount:
-        call = ("refund_payment", {"order": order.number, "amount_cents": amount, "reason": "damaged"})
-    else:
-        call = (
-            "change_shipping_address",
-            {"order": order.number, "street": "Long 1", "postal_code": "00-001", "city": "Oslo"},
-        )
-    made = client.stage.make_plan(actor(client, owner), client.sites[0], calls=[call])
-    assert made is not None
-    return made
 
 
 def post(client: Client, name: str, thing: Thing, verb: str, *, mark: str = "", **fields: Any) -> int:
@@ -116,14 +90,8 @@ def test_what_two_people_decide_joins_and_so_does_the_other_systems_act(client: 
 
 def client_look(client: Client, name: str, thing: Thing) -> None:
     """Let somebody open a plan."""
-    told = decisions_of(client).look(Who(actor(client, name)), client.sites[0], thing)
+    told = Decisions(client).look(Who(actor(client, name)), client.sites[0], thing)
     assert told["digest"] == thing.digest
-
-
-def decisions_of(client: Client) -> Any:
-    from django_copilot.redteam.client_decisions import Decisions
-
-    return Decisions(client)
 
 
 def test_an_execution_without_any_request_is_found(client: Client) -> None:
