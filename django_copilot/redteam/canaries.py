@@ -20,6 +20,7 @@ from django.apps import apps
 from django.contrib.auth import get_user_model
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.db import models
+from django.utils.text import format_lazy
 
 from ..declaration import SECRET
 
@@ -109,13 +110,13 @@ def plant(texts: Sequence[str], *, seed: int, most: int = 20_000) -> Canaries:
 
 @contextmanager
 def hostile_labels(texts: Sequence[str], *, seed: int) -> Iterator[None]:
-    """Put a hostile text behind the label of every choice of the project's models, while open."""
+    """Put a hostile text, of these, behind the label of every choice of the project's models, while open."""
     rng = random.Random(f"labels:{seed}")
     kept: list[tuple[Any, Any]] = []
     try:
         for model in business_models():
             for each in model._meta.concrete_fields:
-                if each.choices and model._meta.app_label != "auth":
+                if texts and each.choices and model._meta.app_label != "auth":
                     kept.append((each, each.choices))
                     each.choices = [
                         (raw, f"{label} {rng.choice(texts)[:200]}") for raw, label in each.flatchoices

@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 from django.contrib.admin import AdminSite
 from django.contrib.auth.base_user import AbstractBaseUser
-from django.db import DatabaseError, models, router, transaction
+from django.db import DatabaseError, connections, models, router, transaction
 
 from ..backends.base import ToolCall
 from ..tools.write import all_tools
@@ -141,10 +141,11 @@ def hidden_cells(
             ):
                 continue
             keys = list(model._base_manager.order_by("pk").values_list("pk", flat=True)[:2_000])
+            seen = {pk: _seen(rights, model, pk, level) for pk in keys}
             for each in model._meta.concrete_fields:
                 if each.primary_key or not _can_change(each):
                     continue
-                pks = [pk for pk in keys if each.name not in _seen(rights, model, pk, level)]
+                pks = [pk for pk in keys if each.name not in seen[pk]]
                 if pks:
                     found[model, each.name] = pks
     picture = _picture(world, actor, site, found, level)
@@ -172,12 +173,19 @@ def _seen(rights: Rights, model: Any, pk: Any, level: Level) -> frozenset[str]:
 
 
 def _picture(world: World, actor: Actor, site: AdminSite, hidden: Mapping[Any, Any], level: Level) -> Any:
-    """Return what the person may see, with the labels: what must be the same on both databases."""
+    """Return what the person may see: what must be the same on both databases.
+
+    All her rows, and the fields and the label of some: a field that decides on others' is found as a difference.
+    """
     with world.rights(actor, site) as rights:
         return {
-            model: {
-                pk: (_seen(rights, model, pk, level), rights.labelled(model, pk)) for pk in rights.rows(model)
-            }
+            model: (
+                sorted(map(str, rights.rows(model))),
+                [
+                    (_seen(rights, model, pk, level), rights.labelled(model, pk))
+                    for pk in list(rights.rows(model))[:25]
+                ],
+            )
             for model in sorted(site._registry, key=lambda each: each._meta.label)
             if model in {each for each, _name in hidden} or rights.may_use(model)
         }
@@ -194,19 +202,33 @@ def changed(hidden: Mapping[tuple[Any, str], list[Any]]) -> Iterator[None]:
     try:
         with transaction.atomic(using=alias):
             for (model, name), pks in hidden.items():
-                field = model._meta.get_field(name)
-                rows = list(model._base_manager.filter(pk__in=pks[:900]))
-                for row in rows:
-                    setattr(row, field.attname, other_value(field, getattr(row, field.attname)))
                 try:
                     with transaction.atomic(using=alias):
-                        model._base_manager.bulk_update(rows, [name], batch_size=100)
+                        _give_other_values(model, model._meta.get_field(name), pks, alias)
                 except DatabaseError:
                     continue  # a constraint of the project's: this field keeps its values
             yield
             raise _TakenBack
     except _TakenBack:
         pass
+
+
+def _give_other_values(model: Any, field: Any, pks: list[Any], alias: str) -> None:
+    """Write the other values in one statement sent for each row: nothing of the project's hears of it."""
+    connection, pk = connections[alias], model._meta.pk
+    quote = connection.ops.quote_name
+    held = dict(model._base_manager.using(alias).values_list("pk", field.attname))
+    rows = [
+        (
+            field.get_db_prep_save(other_value(field, held[key]), connection),
+            pk.get_db_prep_value(key, connection),
+        )
+        for key in pks
+        if key in held
+    ]
+    table, column, key_column = map(quote, (model._meta.db_table, field.column, pk.column))
+    with connection.cursor() as cursor:
+        cursor.executemany(f"UPDATE {table} SET {column} = %s WHERE {key_column} = %s", rows)  # noqa: S608
 
 
 def _can_change(each: models.Field[Any, Any]) -> bool:

@@ -55,7 +55,7 @@ PARTS: tuple[Part, ...] = (
     Part("machine", "machine:run", batch=300, own_rows=True),
     Part("schema", "schema:run", batch=200, own_rows=True),
     Part("browser", "browser:run", batch=20, own_rows=True),
-    Part("honest", "honest:run", own_rows=True),
+    Part("honest", "honest:run", own_rows=True, own_labels=True),
 )
 
 
@@ -156,8 +156,10 @@ def _one(world: World, batch: Batch) -> Report:
     report = world.report = Report()
     before = tables.snapshot() if not batch.part.own_rows else {}
     started = time.monotonic()
+    texts = [] if batch.part.own_labels else world.injections
     try:
-        batch.part.function()(world, number=batch.number, calls=batch.calls)
+        with hostile_labels(texts, seed=world.seed):
+            batch.part.function()(world, number=batch.number, calls=batch.calls)
     except NotRun as why:
         report.not_run[batch.part.name] = str(why)
     except Exception as error:
@@ -194,7 +196,6 @@ def surroundings(plan: Plan) -> Iterator[tuple[World, Outside]]:
         if not actors:
             raise CommandError("There is no active staff account to act as.")
         canaries = plant(plan.texts, seed=plan.seed)
-        stack.enter_context(hostile_labels(plan.texts, seed=plan.seed))
         world = World(
             seed=plan.seed, actors=actors, canaries=canaries, injections=plan.texts, project=project
         )
