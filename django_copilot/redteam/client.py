@@ -16,6 +16,7 @@ from django.conf import settings
 from django.contrib.admin import AdminSite
 from django.urls import NoReverseMatch, reverse
 
+from ..models import AuditEntry
 from .client_bodies import (
     ACCEPTS,
     HOSTILE_EXTRAS,
@@ -41,6 +42,8 @@ PART = "client"
 JSON = {"Accept": "application/json"}
 VERIFIED_EVERY = 20  # batches: going through a whole chain takes the longer the longer it is
 _PUPPET = f"{Puppet.__module__}.{Puppet.__name__}"
+
+MESSAGES = ("yes, I confirm", "x" * 8_001, " ", "a\x00b", "\ud800", "\u202eon")
 
 
 def run(world: World, *, number: int, calls: int) -> None:
@@ -137,7 +140,7 @@ class Client(Play):
             (decisions.at_once, 1),
             (pages.hostile_address, 10),
             (pages.forged_form, 8),
-            (pages.honest_form, 2),
+            (pages.honest_form, 3),
         )
         chosen, weights = zip(*attacks, strict=True)
         begun = self.sender.sent
@@ -148,14 +151,15 @@ class Client(Play):
 
     def anything(self) -> None:
         """Send any method with any body to any address, as anybody."""
-        who, site = self.who(), self.site()
+        site = self.site()
         endpoint = self.rng.choice(
             sorted(self.stage.endpoints[site.name].values(), key=lambda each: each.name)
         )
+        who = self.who_may(endpoint.rule, site) if self.rng.random() < 0.5 else self.who()
         method = self.rng.choice(METHODS)
         ident, stands = self.ident(who, site, endpoint.rule.of) if endpoint.rule.of else ("", "own")
         if "object_id" in endpoint.takes:
-            ident = self.rng.choice((random_ident(self.rng), "1", "2", "3"))
+            ident = self.rng.choice((random_ident(self.rng), *self.latest_entries()))
         accept = self.rng.choice(ACCEPTS)
         headers = random_headers(self.rng, accept)
         scope = headers.get("X-Redteam-Scope") or "a"
@@ -172,6 +176,11 @@ class Client(Play):
             else nullcontext()
         ):
             self.to_endpoint(who, site, endpoint, method, ident, body, headers, stands)
+
+    def latest_entries(self) -> list[str]:
+        """Return the keys of some of the latest entries of the audit."""
+        latest = AuditEntry.objects.order_by("-pk").values_list("pk", flat=True)[:60]
+        return [str(each) for each in self.rng.sample(list(latest), min(9, len(latest)))]
 
     def near(self, endpoint: Endpoint, ident: str) -> Mapping[str, Any]:
         """Return the fields of a body that an address would take."""
@@ -245,7 +254,7 @@ class Client(Play):
         who, site = self.who(csrf=0.1, mark=0.05), self.site()
         endpoint = self.stage.endpoint(site, "chat")
         fields: dict[str, Any] = {
-            "message": self.rng.choice(("hello", "yes, I confirm", "x" * 8_001, " ", "a\x00b", "\ud800"))
+            "message": "hello" if self.rng.random() < 0.6 else self.rng.choice(MESSAGES)
         }
         stands, broken = "own", fields["message"] != "hello"
         thing = self.stage.choose(where=lambda each: each.what == "conversation")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.contrib.admin import AdminSite
@@ -11,7 +11,7 @@ from django.contrib.admin import AdminSite
 from ..models import PlanState
 from .client_at_once import confirm_at_once
 from .client_bodies import HOSTILE_EXTRAS, as_form, as_json, edited
-from .client_endpoints import Endpoint
+from .client_endpoints import APPROVE, TABLE, Endpoint
 from .client_play import Play
 from .client_sender import MARKS, Who
 from .client_stage import Thing
@@ -30,6 +30,8 @@ VERBS = (
     "settle",
 )
 
+_APPROVERS = replace(TABLE["plan_approve"], needs=(APPROVE,))
+
 
 @dataclass
 class Decisions:
@@ -39,13 +41,17 @@ class Decisions:
 
     def decision(self) -> None:
         """Decide on somebody's plan as somebody, on some digest, with hostile fields beside it."""
-        thing = self.play.stage.choose(where=lambda each: each.what == "plan")
+        who, rng = self.play.who(), self.play.rng
+        waiting = self.play.stage.waiting() if rng.random() < 0.4 else set()
+        thing = self.play.stage.choose(where=lambda each: each.ident in waiting)
+        thing = thing or self.play.stage.choose(where=lambda each: each.what == "plan")
         if thing is None:
             return
-        who, rng = self.play.who(), self.play.rng
         site = self.play.on(thing) if rng.random() < 0.85 else self.play.site()
         if rng.random() < 0.3:
             who = Who(thing.owner, rng.choice(("", *MARKS)), csrf=False)
+        elif rng.random() < 0.4:
+            who = self.play.who_may(_APPROVERS, site)
         endpoint = self.play.stage.endpoint(site, f"plan_{rng.choice(VERBS)}")
         if rng.random() < 0.05:
             self.play.stage.expire(thing)

@@ -208,18 +208,13 @@ class Pages:
 
     def honest_form(self) -> None:
         """Open a form from one's own plan, save it, and try to save it once more."""
-        who, site = self.play.who(nobody=0, mark=0), self.where()
-        actor = who.actor
+        site = self.where()
         thing = self.stage.choose(
-            where=lambda each: (
-                each.kind == "form"
-                and actor is not None
-                and each.owner.pk == actor.pk
-                and each.site == site.name
-            )
+            where=lambda each: (each.kind, each.scope, each.site) == ("form", "a", site.name)
         )
-        if thing is None or thing.scope != "a":
+        if thing is None:
             return
+        who = Who(thing.owner, csrf=self.rng.random() < 0.3)
         page = self.sender.send(
             who,
             site,

@@ -10,7 +10,7 @@ from django.contrib.admin import AdminSite
 from django.urls import reverse
 
 from .client_bodies import FOREIGN, random_ident
-from .client_endpoints import APPROVE
+from .client_endpoints import APPROVE, Rule
 from .client_sender import MARKS, Sender, Who
 from .client_stage import Stage, Thing
 from .people import Actor
@@ -31,11 +31,17 @@ class Play:
     def who(self, *, csrf: float = 0.25, mark: float = 0.1, nobody: float = 0.1) -> Who:
         """Return somebody, by chance."""
         if self.rng.random() < nobody:
-            return Who(None, csrf=self.rng.random() < 0.5)
+            return Who(None, csrf=self.rng.random() < 2 * csrf)
         actor = self.rng.choice(list(self.world.actors))
         if self.rng.random() < mark:
             return Who(actor, self.rng.choice(MARKS))
         return Who(actor, csrf=self.rng.random() < csrf)
+
+    def who_may(self, rule: Rule, site: AdminSite) -> Who:
+        """Return somebody who may open an address, where there is anybody."""
+        standings = [(each, self.sender.standing(each, site)) for each in self.world.actors]
+        may = [each for each, standing in standings if standing is not None and standing.may(rule)]
+        return Who(self.rng.choice(may), csrf=self.rng.random() < 0.25) if may else self.who()
 
     def site(self) -> AdminSite:
         """Return a site, mostly one of the project's."""

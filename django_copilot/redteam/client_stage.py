@@ -150,7 +150,7 @@ class Stage:
                 values = self.values_for(actor, site, entity)
                 if not values:
                     continue
-                on_record = self.rng.random() < 0.7 if record is None else record
+                on_record = self.rng.random() < 0.85 if record is None else record
                 call = (f"open_{name}_form", {**({"id": pk} if on_record else {}), "fields": values})
             action = self.ask(actor, site, call, scope=scope).get("action")
             if action:
@@ -202,6 +202,14 @@ class Stage:
         """Return one of the things, by chance, or None."""
         found = [each for each in self.things if where(each)]
         return self.rng.choice(found) if found else None
+
+    def waiting(self) -> set[str]:
+        """Return the ids of plans that wait for a second person."""
+        made = [each.ident for each in self.things if each.kind == "tool"]
+        states = (PlanState.AWAITING_APPROVAL, PlanState.UNCERTAIN)
+        return {
+            str(pk) for pk in Plan.objects.filter(pk__in=made, state__in=states).values_list("pk", flat=True)
+        }
 
     def refresh(self, thing: Thing) -> Plan | None:
         """Return a plan as it is stored."""
