@@ -11,9 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 from . import meddling
+from .following import Broken
 from .lives import AWAITING, EXECUTED, EXPIRED, PROPOSED, STALE, UNCERTAIN, Life
 from .people import Actor
-from .steps import Broken, Example
+from .steps import Example
 from .surroundings import Offer, Surroundings, surroundings
 from .world import NotRun, World
 
@@ -31,6 +32,7 @@ RIGHT_WAY = {
     EXPIRED: "again",
     STALE: "again",
 }
+FIRST = ("", "", "", "", "digest", "stranger", "behind", "late", "rights", "record")
 TIMES = (30, 130, 610, 4_000, 87_000, 3_000_000)
 HOSTILE: tuple[dict[str, Any], ...] = (
     {},
@@ -230,17 +232,37 @@ def _machine(around: Surroundings, notes: _Notes) -> Any:
         # -- decisions ---------------------------------------------------------------------------------
 
         @with_plans
-        @rule(plan=st.sampled_from((0, 0, 1, 2)), other=some)
-        def goes_the_right_way(self, plan: int, other: int) -> None:
-            """Do what brings a plan further, as who should do it."""
+        @rule(plan=st.sampled_from((0, 0, 1, 2)), other=some, which=some, first=st.sampled_from(FIRST))
+        def goes_the_right_way(self, plan: int, other: int, which: int, first: str) -> None:
+            """Do what brings a plan further, as who should do it; ``first`` something that must stop it, or not do."""
             life = self.life(plan)
             if not self.example.is_on:
                 self.play(lambda: meddling.turn_switch(self.example))
             what = RIGHT_WAY.get(life.reads(self.example.now))
-            if what is not None:
-                others = [each for each in around.approvers if each.pk != life.owner] or around.people
-                person = self.example.person(life.owner) if what != "approve" else others[other % len(others)]
-                self.play(lambda: self.example.decide(person, life, what, digest=life.digest))
+            if what is None:
+                return
+            others = [each for each in around.approvers if each.pk != life.owner] or around.people
+            person = self.example.person(life.owner) if what != "approve" else others[other % len(others)]
+            if first:
+                self.play(lambda: self.go_wrong(life, what, person, which, first))
+            self.play(lambda: self.example.decide(person, life, what, digest=life.digest))
+
+        def go_wrong(self, life: Life, what: str, person: Actor, which: int, first: str) -> None:
+            """Try what is not allowed in the moment in which all else is right, or take away what it needs."""
+            if first == "digest":
+                self.example.decide(person, life, what, digest=self.another_digest(life, which))
+            elif first == "stranger":
+                self.example.decide(self.who(which), life, what, digest=life.digest)
+            elif first == "behind":
+                self.example.decide(person, life, what, digest=life.digest, behind=True)
+            elif first == "late":
+                self.example.pass_time(TIMES[which % len(TIMES)])
+            elif first == "rights":
+                meddling.take_permission(
+                    self.example, self.example.person(life.owner), names[which % len(names)]
+                )
+            elif first == "record":
+                meddling.change_record(self.example, life, which, which // 7)
 
         # More often than anything else, or plans would never get far.
         goes_on_the_right_way = goes_further = goes_to_the_end = goes_the_right_way
