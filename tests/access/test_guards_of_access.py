@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from django import forms
 from django.contrib import admin
+from django.contrib.auth import get_user_model
+from django.db import models
+from django.test.utils import isolate_apps
 
-from django_copilot.access import Access, EntityAccess
+from django_copilot.access import Access, EntityAccess, may_do_anything, related_rows
+from django_copilot.exceptions import Refused
 from django_copilot.scope import Scope, enter_scope
 from tests.projects.depot import models as depot
 from tests.projects.sites import Project, declared
@@ -78,14 +83,9 @@ def test_without_a_right_there_is_nothing_to_do(see: See) -> None:
 )
 def test_a_declaration_is_a_list_of_names(see: See, said: Any, read: tuple[str, ...]) -> None:
     model_admin = declared(read=["title"], get_harness_list=lambda self, request, obj=None: said)
-    assert see(depot.Diary, model_admin).readable() == read
-
-
-def test_one_letter_names_are_not_read_out_of_a_text(see: See) -> None:
-    entity = see(
-        depot.Diary, declared(read=["title"], get_harness_list=lambda self, request, obj=None: "title")
-    )
-    assert entity.declared() == set()
+    entity = see(depot.Diary, model_admin)
+    assert entity.readable() == read
+    assert entity.declared() == set(read)
 
 
 # -- keys that are data -----------------------------------------------------------------------------------
@@ -219,3 +219,213 @@ def test_a_form_that_tells_adding_from_changing_is_asked_for_the_right_one(see: 
     entity = see(depot.Vault, declared(read=["title", "pin"], fields=["title", "pin"], get_form=get_form))
     assert ("pin" in entity.readable()) is drops
     assert ("pin" in entity.readable(vault)) is not drops
+
+
+@isolate_apps("tests.projects.depot")
+def test_a_key_that_is_another_records_other_field_is_not_named(project: Project) -> None:
+    """What such a key says is not that record's own id, which may be shown, but the field that it holds."""
+
+    class Seat(models.Model):
+        country = models.OneToOneField(
+            depot.Country, on_delete=models.CASCADE, primary_key=True, to_field="code"
+        )
+
+        class Meta:
+            app_label = "depot"
+
+    class Flag(models.Model):
+        country = models.OneToOneField(depot.Country, on_delete=models.CASCADE, primary_key=True)
+
+        class Meta:
+            app_label = "depot"
+
+    boss = get_user_model().objects.create_superuser("boss")
+    admins = {model: declared(read=["country"]) for model in (Seat, Flag)}
+    country = declared(read=["id", "code", "title"], readonly_fields=["id"])
+    site = project.site({**admins, depot.Country: country})
+    with enter_scope(HERE, boss.pk) as request:
+        access = Access(site, request)
+        named = {each.name: access.of(each)._key_is_named for each in access.declared()}
+    assert named == {"seat": False, "flag": True, "country": True}
+
+
+# -- what a form may have of its own ----------------------------------------------------------------------
+
+ONLY_TITLE: dict[str, dict[str, Any]] = {
+    "fields": {"fields": ["title"]},
+    "fieldsets": {"fieldsets": [(None, {"fields": ["title"]})]},
+    "get_fields": {"get_fields": lambda self, request, obj=None: ["title"]},
+    "get_fieldsets": {"get_fieldsets": lambda self, request, obj=None: [(None, {"fields": ["title"]})]},
+    "exclude": {"exclude": ["text"]},
+}
+
+
+@pytest.mark.parametrize("how", ONLY_TITLE)
+def test_a_field_that_her_page_has_not_is_not_read(see: See, how: str) -> None:
+    diary = depot.Diary.objects.create(title="t", text="x")
+    entity = see(depot.Diary, declared(read=["title", "text"], list_display=["title"], **ONLY_TITLE[how]))
+    assert entity.readable() == ("title",)
+    assert entity.readable(diary) == ("title",)
+
+
+@isolate_apps("tests.projects.depot")
+def test_a_field_of_the_projects_own_that_makes_its_own_input_may_mask(project: Project) -> None:
+    class Secret(models.CharField):  # type: ignore[type-arg]
+        def formfield(self, **kwargs: Any) -> Any:
+            return super().formfield(**{**kwargs, "widget": forms.PasswordInput})
+
+    class Safe(models.Model):
+        title = models.CharField(max_length=10)
+        pin = Secret(max_length=10)
+
+        class Meta:
+            app_label = "depot"
+
+    boss = get_user_model().objects.create_superuser("boss")
+    site = project.site({Safe: declared(read=["title", "pin"], fill=["title", "pin"])})
+    with enter_scope(HERE, boss.pk) as request:
+        entity = next(Access(site, request).all())
+        assert entity.readable() == ("title",)
+        assert entity.fillable(change=False) == ("title",)
+
+
+def test_a_form_that_is_none_is_refused(see: See) -> None:
+    entity = see(
+        depot.Diary,
+        declared(
+            read=["title"],
+            fill=["title"],
+            get_form=lambda self, request, obj=None, **kwargs: SimpleNamespace(base_fields=["title"]),
+        ),
+    )
+    assert entity.readable() == ()
+    with pytest.raises(Refused):
+        entity.fillable(change=False)
+
+
+class Closed(forms.ModelForm):  # type: ignore[type-arg]
+    """A form with an input that takes nothing."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+
+    text = forms.CharField(disabled=True, required=False)
+
+
+def test_an_input_that_takes_nothing_is_not_filled_in(see: See) -> None:
+    entity = see(depot.Diary, declared(fill=["title", "text"], form=Closed))
+    assert entity.fillable(change=False) == ("title",)
+    assert entity.fillable(depot.Diary.objects.create(title="t"), change=True) == ("title",)
+
+
+def test_data_files_and_what_points_to_nobody_here_are_not_filled_in(see: See) -> None:
+    note = see(
+        depot.Note, declared(fill=["title", "scan", "payload", "content_type", "object_id", "nothing"])
+    )
+    assert note.fillable(change=False) == ("title", "object_id")
+    names = ["title", "bin"]
+    alone = see(depot.Item, declared(fill=names))
+    assert alone.fillable(change=False) == ("title",)
+    together = see(depot.Item, declared(fill=names), others={depot.Bin: declared(read=["title"])})
+    assert together.fillable(change=False) == ("title", "bin")
+
+
+def test_who_may_not_change_or_add_fills_in_nothing(see: See) -> None:
+    diary = depot.Diary.objects.create(title="t")
+    for verbs, adds, changes in ((("add",), True, False), (("view", "change"), False, True)):
+        entity = see(depot.Diary, declared(fill=["title"]), *verbs)
+        assert bool(entity.fillable(change=False)) is adds
+        assert bool(entity.fillable(diary, change=True)) is changes
+
+
+@isolate_apps("tests.projects.depot")
+def test_a_kind_of_field_that_nobody_knows_is_not_filled_in(project: Project) -> None:
+    class Odd(models.Field):  # type: ignore[type-arg]
+        def get_internal_type(self) -> str:
+            return "CharField"
+
+        def formfield(self, **kwargs: Any) -> Any:
+            return forms.CharField()
+
+    class Thing(models.Model):
+        title = models.CharField(max_length=10)
+        odd = Odd()
+
+        class Meta:
+            app_label = "depot"
+
+    boss = get_user_model().objects.create_superuser("boss")
+    site = project.site({Thing: declared(fill=["title", "odd"])})
+    with enter_scope(HERE, boss.pk) as request:
+        assert next(Access(site, request).all()).fillable(change=False) == ("title",)
+
+
+# -- rows -------------------------------------------------------------------------------------------------
+
+
+def test_records_are_asked_for_one_by_one_only_where_the_project_decides_on_them(see: See) -> None:
+    assert not see(depot.Diary, declared(read=["title"])).asks_per_row
+    for hook in ("has_view_permission", "has_change_permission", "has_view_or_change_permission"):
+        own = declared(read=["title"], **{hook: lambda self, request, obj=None: True})
+        assert see(depot.Diary, own).asks_per_row
+
+
+def test_without_a_right_in_general_no_record_is_labelled(see: See) -> None:
+    diary = depot.Diary.objects.create(title="t")
+    may = {"has_view_permission": lambda self, request, obj=None: obj is not None}
+    entity = see(depot.Diary, declared(read=["title"], **may), "add")
+    assert entity.may_view(diary)
+    assert not entity.may_view()
+    assert entity.visible({diary.pk}) == {}
+
+
+@pytest.mark.parametrize(("own", "joined"), [(True, True), (["bin"], {"bin": {}}), (False, False)], ids=str)
+def test_what_the_list_joins_is_joined(see: See, own: Any, joined: Any) -> None:
+    entity = see(depot.Item, declared(read=["title"], list_select_related=own))
+    assert entity.queryset().query.select_related == joined
+
+
+def test_rows_of_a_model_that_is_not_here_are_none(see: See) -> None:
+    access = see(depot.Item, declared(read=["title", "bin"])).access
+    assert related_rows(access, depot.Bin) is None
+    assert related_rows(access, depot.Item) is not None
+
+
+# -- the person -------------------------------------------------------------------------------------------
+
+
+def test_entities_are_given_by_their_names(see: See) -> None:
+    access = see(depot.Diary, declared(read=["title"]), others={depot.Note: declared(read=["title"])}).access
+    assert [each.name for each in access.named(["note", "nothing"])] == ["note"]
+    assert [each.name for each in access.named([])] == []
+    assert [each.name for each in access.usable()] == ["diary"]
+
+
+@pytest.mark.parametrize(
+    ("hooks", "may"),
+    [
+        ({}, False),
+        ({"has_module_permission": True}, False),
+        ({"has_add_permission": True}, False),
+        ({"has_module_permission": True, "has_add_permission": True}, True),
+        ({"has_module_permission": True, "has_delete_permission": True}, True),
+        ({"has_module_permission": True, "has_view_or_change_permission": True}, True),
+    ],
+    ids=str,
+)
+def test_there_is_something_to_do_where_the_app_and_one_verb_are_hers(
+    see: See, hooks: dict[str, bool], may: bool
+) -> None:
+    hooked = {name: lambda self, request, obj=None: True for name in hooks}
+    no_right = {"has_module_permission": lambda self, request: False}
+    entity = see(depot.Diary, declared(read=["title"], **{**no_right, **hooked}), "view")
+    person = get_user_model().objects.create_user("nobody", is_staff=True)
+    with enter_scope(HERE, person.pk) as request:
+        assert may_do_anything(entity.access.site, request) is may
+
+
+def test_where_nothing_is_declared_there_is_nothing_to_do(project: Project) -> None:
+    site = project.site({depot.Diary: None})
+    boss = get_user_model().objects.create_superuser("boss")
+    with enter_scope(HERE, boss.pk) as request:
+        assert not may_do_anything(site, request)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from django.contrib import admin
+from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.db.models import F
 from django.db.models.signals import post_save
@@ -20,10 +22,11 @@ from django_copilot.exceptions import NoGrant, Refused
 from django_copilot.models import Plan, PlanState
 from django_copilot.scope import enter_scope
 from django_copilot.tools import write
-from example_project.store.models import Order, Product, Tag
+from django_copilot.tools.base import Planned
+from example_project.store.models import Order, Product, Supplier, Tag
 from tests.plans.outside import World as Outside
 from tests.plans.tools import World, decide, outcome, propose, stored
-from tests.tools.declared import own_tools, why_not  # noqa: F401  # own_tools is a fixture
+from tests.tools.declared import call, own_tools, why_not  # noqa: F401  # own_tools is a fixture
 
 from .calls import HERE, judge
 from .conftest import Orders
@@ -228,6 +231,45 @@ def test_what_a_step_gives_back_is_kept_if_it_is_a_dict_and_else_nothing_is(stor
         plan = propose(world.client, name, {"order": world.order.number})
         assert outcome(decide(world.client, plan, "confirm"))[0] == 200
         assert stored(plan).result == kept
+
+
+def test_a_plan_on_what_is_no_entity_tells_the_model_of_none(store: Any) -> None:
+    def move(ctx: Any, name: str) -> Preview:
+        """Move a supplier."""
+        return Preview(ctx.get(Supplier, name=name), country="Norway")
+
+    write_tool(Supplier)(move)
+    outcome = call("admin", "move", {"name": Supplier.objects.order_by("pk").first().name})
+    assert isinstance(outcome, Planned), outcome
+    assert outcome.told == {}
+
+
+def test_a_password_is_shown_in_no_plan_though_her_admin_has_it_on_the_page(store: Any) -> None:
+    """Not even by a tool that changes it in a way of its own; its page shows a summary of the hash."""
+
+    def reset(ctx: Any, name: str) -> Preview:
+        """Set a password."""
+        return Preview(ctx.get(User, username=name), password="x")
+
+    write_tool(User, name="reset")(reset).apply(lambda ctx, preview, grant: None)
+    model_admin = admin.site.get_model_admin(User)
+    assert "password" in str(model_admin.fieldsets)
+    assert why_not("admin", "reset", {"name": "viewer"})["code"] == "failed"
+
+
+def test_related_records_in_a_table_of_the_projects_own_are_not_looked_at() -> None:
+    """Their rows hold more than two keys; whoever changes them does so on a page of their own."""
+
+    def relation(auto_created: bool) -> Any:
+        through = SimpleNamespace(_meta=SimpleNamespace(auto_created=auto_created))
+        field = SimpleNamespace(name="tags", remote_field=SimpleNamespace(through=through), many_to_many=True)
+        return SimpleNamespace(
+            _meta=SimpleNamespace(local_many_to_many=[field]), tags=SimpleNamespace(all=list)
+        )
+
+    assert gate._sets_of(relation(auto_created=True), set()) == {"tags": "list:[]"}
+    assert gate._sets_of(relation(auto_created=True), {"tags"}) == {}
+    assert gate._sets_of(relation(auto_created=False), set()) == {}
 
 
 # -- what an effect must have been ------------------------------------------------------------------------
