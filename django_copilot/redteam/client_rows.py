@@ -45,7 +45,7 @@ def rows_now() -> Rows:
     found: dict[tuple[str, str], Mapping[str, Any]] = {}
     for model in business_models():
         connection = connections[router.db_for_read(model)]
-        columns = [field.column for field in model._meta.concrete_fields]
+        columns = [field.column for field in model._meta.local_concrete_fields]
         key = model._meta.pk.column
         listed = ", ".join(map(connection.ops.quote_name, columns))
         table = connection.ops.quote_name(model._meta.db_table)
@@ -71,7 +71,7 @@ def differences(before: Rows, after: Rows) -> list[Change]:
             if was is not None and now is not None
             else {*row}
         )
-        names = {each.column: each.name for each in apps.get_model(key[0])._meta.concrete_fields}
+        names = {each.column: each.name for each in apps.get_model(key[0])._meta.local_concrete_fields}
         kind = "deleted" if now is None else "added" if was is None else "changed"
         found.append(Change(*key, kind, frozenset(names[each] for each in columns), row))
     return sorted(found, key=str)
@@ -177,7 +177,7 @@ def _by_form(change: Change, model_admin: Any, pk: str) -> bool:
         if of_inline:
             columns = [
                 each.column
-                for each in related._meta.concrete_fields
+                for each in related._meta.local_concrete_fields
                 if each.remote_field is not None and each.remote_field.model in (*_family(model),)
             ]
             return any(str(change.row.get(column)) == pk for column in columns)

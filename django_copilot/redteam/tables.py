@@ -41,7 +41,7 @@ def _rows_of(model: Any) -> Iterator[tuple[Any, str]]:
     quote = connection.ops.quote_name
     # When somebody was last seen is no record of the project's: every login writes it.
     seen = "last_login" if issubclass(model, AbstractBaseUser) else ""
-    columns = [field.column for field in model._meta.concrete_fields if field.name != seen]
+    columns = [field.column for field in model._meta.local_concrete_fields if field.name != seen]
     at = columns.index(model._meta.pk.column)
     listed = ", ".join(map(quote, columns))
     with connection.cursor() as cursor:
