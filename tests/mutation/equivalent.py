@@ -5,4 +5,54 @@
 
 from __future__ import annotations
 
-EQUIVALENT: dict[str, str] = {}
+EQUIVALENT: dict[str, str] = {
+    # -- access: asked before, or only saves work
+    "access/entity.py:EntityAccess._key_is_named:1:operand not self.can_view": (
+        "of what can't be viewed nothing is readable, so the key is not either"
+    ),
+    "access/entity.py:EntityAccess._named:1:if related is not None": (
+        "the key is named, so _key_is_named has found the related entity"
+    ),
+    "access/entity.py:EntityAccess.told_by_ids:1:if related is not None": (
+        "the key is named, so _key_is_named has found the related entity"
+    ),
+    "access/fields.py:FieldAccess._listed:1:filter isinstance(each, str)": (
+        "what is no text equals no field's name"
+    ),
+    "access/fields.py:FieldAccess._shown:1:if key is not None and key in self._shown_cache": (
+        "it only saves asking the same hooks again"
+    ),
+    "access/fields.py:FieldAccess.form_class:1:if obj is None and change in self._form_cache": (
+        "it only saves making the same class again"
+    ),
+    "access/fields.py:FieldAccess._form_is_plain:1:answer False for not (self.model_admin.fields or self.model_admin.fieldset...": (
+        "the long way finds the same names, by one more class"
+    ),
+    "access/fields.py:FieldAccess._form_is_plain:1:operand self._form_decides": (
+        "what a project's get_form drops is taken out again by _unmasked"
+    ),
+    "access/fields.py:FieldAccess._unmasked:1:operand self.can_change and (not self._form_decides)": (
+        "form_class asks for the form to add in that very case"
+    ),
+    "access/fields.py:FieldAccess._unmasked:1:operand self.can_change": (
+        "who can't change was answered before, unless the form decides"
+    ),
+    "access/fields.py:_may_be_password:1:operand form_class is not None": (
+        "a yes only means that the form is looked at itself"
+    ),
+    "access/fields.py:_may_be_password:1:operand not getattr(form_class, '__module__', '').startswith('django.')": (
+        "a yes only means that the form is looked at itself"
+    ),
+    "access/rows.py:RowAccess.visible:1:operand not pks": "no keys find no records, by one statement more",
+    # -- plans: held twice, and both at once can't be told apart
+    "plans/decisions.py:_is_to_approve:1:operand _is_own(plan, by)": (
+        "is_visible says yes to her own plan, too"
+    ),
+    "plans/execution.py:finish:2:if by is not None": "an event is always somebody's, who has said something",
+    "plans/pages.py:reject_open:2:keyword filter(state__in=OPEN)": (
+        "the rows were found open and are locked since"
+    ),
+    "plans/projection.py:_Projection.__init__:1:operand plan.user_id is not None": (
+        "who is not logged in is shown no plan: rights.find and rights.is_visible ask the same"
+    ),
+}

@@ -270,3 +270,11 @@ def test_a_plan_that_was_declined_meanwhile_is_not_closed_as_done(
     monkeypatch.setattr(pages, "own_plans", lambda user, scope: found)
     pages.close_deleted(desk.user, HERE, "store.order", "7")
     assert Plan.objects.get(pk=plan.pk).state == "rejected"
+
+
+def test_an_undo_that_is_closed_with_its_conversation_is_open_no_more(desk: Desk) -> None:
+    done = desk.plan(state=PlanState.EXECUTED)
+    undo = desk.plan(undo_of=done, open_undo_of=done)
+    pages.reject_open(desk.conversation)
+    undo.refresh_from_db()
+    assert (undo.state, undo.open_undo_of) == ("rejected", None)
