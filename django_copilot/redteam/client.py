@@ -17,6 +17,7 @@ from django.contrib.admin import AdminSite
 from django.urls import NoReverseMatch, reverse
 
 from ..models import AuditEntry
+from ..switch import is_off
 from .client_bodies import (
     ACCEPTS,
     HOSTILE_EXTRAS,
@@ -61,6 +62,8 @@ def opened(world: World, *, number: int) -> Iterator[Client]:
     """Give a client that has nothing to play with yet. Raises NotRun where nothing is declared."""
     if not world.sites:
         raise NotRun("nothing is declared on any admin site")
+    if any(is_off(site.name) for site in world.sites):
+        raise NotRun("the assistant is turned off on a site")
     with ExitStack() as stack:
         scopes = {} if (settings.COPILOT or {}).get("SCOPE") else {"SCOPE": Scopes}
         if not scopes:

@@ -126,7 +126,7 @@ class Pages:
         plan, fits = self.plan_for(who, site, thing, model, pk)
         token = not who.csrf or self.rng.random() < 0.5
         if who.csrf:
-            given = self.sender.csrf_token(who, path)
+            given = self.sender.csrf_token(who, site)
             sent["csrfmiddlewaretoken"] = [given if token else "a" * 64]
         if plan:
             sent[PLAN_INPUT] = [plan]
@@ -229,7 +229,7 @@ class Pages:
         if PLAN_INPUT not in sent:
             return
         if who.csrf:
-            sent["csrfmiddlewaretoken"] = [self.sender.csrf_token(who, thing.path)]
+            sent["csrfmiddlewaretoken"] = [self.sender.csrf_token(who, site)]
         sent["_save"] = ["Save"]
         cells = self.plain(who, site, thing.path)[1]
         stored = self.stage.refresh(thing)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from django.contrib.admin import AdminSite
-from django.urls import reverse
 
 from .client_bodies import FOREIGN, random_ident
 from .client_endpoints import APPROVE, Rule
-from .client_sender import MARKS, Sender, Who
+from .client_sender import MARKS, Sender, Who, token_header
 from .client_stage import Stage, Thing
 from .people import Actor
 from .world import World
@@ -72,12 +71,14 @@ class Play:
         """Tell whether a conversation was not deleted meanwhile."""
         return thing not in self.gone
 
-    def csrf_headers(self, who: Who, site: AdminSite, *, right: bool) -> Mapping[str, str]:
-        """Return the headers of a browser's request: with its token, or with what a foreign page can send."""
-        if not right:
-            return self.rng.choice(FOREIGN)
-        page = "index" if who.actor is not None else "login"
-        return {"X-CSRFToken": self.sender.csrf_token(who, reverse(f"admin:{page}", current_app=site.name))}
+    def csrf_headers(self, who: Who, site: AdminSite, *, right: bool) -> dict[str, str]:
+        """Return the headers of a browser's request: with its token, or as a foreign page's come."""
+        token = {token_header(): self.sender.csrf_token(who, site)}
+        if right:
+            return token
+        foreign = dict(self.rng.choice(FOREIGN))
+        # From another origin not even the right token is taken.
+        return {**foreign, **token} if {*foreign} & {"Origin", "Referer"} else foreign
 
     def users(self, site: AdminSite) -> list[Actor]:
         """Return those who may use the assistant on a site."""

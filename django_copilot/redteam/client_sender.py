@@ -9,9 +9,11 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.conf import settings
 from django.contrib.admin import AdminSite
 from django.core.signing import TimestampSigner
 from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 
 from ..models import Plan, PlanKind, Switch
@@ -78,6 +80,7 @@ class Sender:
     tokens: dict[str, str] = field(default_factory=dict)  # in what was written → key of who wrote it
     of_values: set[str] = field(default_factory=set)  # of them, those in values that a form would save
     _clients: dict[Who, Client] = field(default_factory=dict)
+    _tokens: dict[tuple[Who, str], str] = field(default_factory=dict)
     _standings: dict[tuple[Any, str], Standing] = field(default_factory=dict)
 
     # -- sessions ------------------------------------------------------------------------------------------
@@ -105,13 +108,14 @@ class Sender:
             self._standings[key] = Standing.of(self.world, actor, site)
         return self._standings[key]
 
-    def csrf_token(self, who: Who, path: str) -> str:
-        """Return the token that a page has given to a browser's session."""
-        client = self.client(who)
-        if "csrftoken" not in client.cookies:
-            with watching():
-                client.get(path)
-        return client.cookies["csrftoken"].value if "csrftoken" in client.cookies else ""
+    def csrf_token(self, who: Who, site: AdminSite) -> str:
+        """Return the token that the site's pages have given to a browser's session."""
+        if (who, site.name) not in self._tokens:
+            page = "index" if who.actor is not None else "login"
+            self._tokens[who, site.name] = token_of(
+                self.client(who), reverse(f"admin:{page}", current_app=site.name)
+            )
+        return self._tokens[who, site.name]
 
     # -- sending -------------------------------------------------------------------------------------------
 
@@ -157,7 +161,14 @@ class Sender:
             else nullcontext()
         )
         with noting as decision, watching() as watched:
-            response = client.generic(method, path, body.content, body.type, headers=dict(headers or {}))
+            response = client.generic(
+                method,
+                path,
+                body.content,
+                body.type,
+                headers=dict(headers or {}),
+                secure="Referer" in (headers or {}),  # which only secure requests are asked for
+            )
             if decision is not None:
                 decision.status = response.status_code
         text = b"".join(response) if response.streaming else response.content
@@ -340,6 +351,19 @@ class Sender:
             Switch.objects.filter(site=site.name).delete()
 
 
+def token_of(client: Client, path: str) -> str:
+    """Return the CSRF token that stands in a page's form, whatever keeps it; "" where there is none."""
+    with watching():
+        page = client.get(path, headers={"Accept": "text/html"}).content.decode("utf-8", "replace")
+    found = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', page)
+    return found[1] if found else ""
+
+
+def token_header() -> str:
+    """Return the name of the header that carries the token."""
+    return settings.CSRF_HEADER_NAME.removeprefix("HTTP_").replace("_", "-")
+
+
 def watched_tables(watched: Watched) -> set[str]:
     """Return which of our own tables were written to, by short name."""
     return {"plan"} if any(each.writes_to == Plan._meta.db_table for each in watched.statements) else set()
@@ -359,4 +383,4 @@ def _mark(mark: str, behind: Actor) -> dict[str, Any]:
         return {"hijack_history": [str(behind.pk)]}
     if mark == "loginas":
         return {"loginas_from_user": TimestampSigner().sign(str(behind.pk))}
-    return {"_impersonate": behind.pk}
+    return {"_impersonate": str(behind.pk)}

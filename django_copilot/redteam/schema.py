@@ -24,6 +24,7 @@ from django.urls import path, reverse
 
 from ..declaration import entities_of
 from .client_projects import surroundings
+from .client_sender import token_header, token_of
 from .client_stage import Puppet
 from .people import Actor
 from .world import NotRun, World
@@ -109,10 +110,10 @@ class Asking:
 
     def __post_init__(self) -> None:
         client = self.world.client(self.actor, csrf=True)
-        client.get(reverse("admin:index" if self.actor else "admin:login", current_app=self.site.name))
+        page = reverse("admin:index" if self.actor else "admin:login", current_app=self.site.name)
+        # Without a token the answer would be the same for everything: 403.
+        self.headers = {token_header(): token_of(client, page)}
         self.cookies = {name: morsel.value for name, morsel in client.cookies.items()}
-        # Without one the answer would be the same for everything: 403.
-        self.headers = {"X-CSRFToken": self.cookies.get("csrftoken", "")}
         self.rng = self.world.rng(f"{PART} {self.who}", self.number)
         given = getattr(self.world.project, "calls", None)
         known = list(given()) if given is not None else []
