@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest import mock
@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.contrib.admin import AdminSite
+from django.db import connections
 from django.test.utils import override_settings
 from django.urls import reverse
 from django.utils import timezone, translation
@@ -94,9 +95,11 @@ def run(world: World, *, number: int, calls: int) -> None:
         raise NotRun("Playwright is not installed: pip install 'django-admin-copilot[redteam]'") from None
     actors = _actors(world, calls)
     with ExitStack() as stack:
-        # Playwright's loop counts as running in this thread, and Django would refuse to ask a database.
+        held = {alias: connections[alias] for alias in connections}
+        # Playwright's loop counts as running in this thread: Django would refuse to ask a database, and open it anew.
         stack.enter_context(mock.patch.dict(os.environ, {"DJANGO_ALLOW_ASYNC_UNSAFE": "1"}))
         playwright = stack.enter_context(sync_playwright())
+        stack.enter_context(_the_same_connections(held))
         browser = _launched(playwright)
         stack.callback(browser.close)
         stack.enter_context(_hostile_surroundings(world, number))
@@ -107,6 +110,17 @@ def run(world: World, *, number: int, calls: int) -> None:
         for actor, site in actors:
             _tour(world, browser, live, mouth, actor, site, number=number, calls=calls)
         world.report.count("requests of a browser", live.requests)
+
+
+@contextmanager
+def _the_same_connections(held: Mapping[str, Any]) -> Iterator[None]:
+    for alias, connection in held.items():
+        connections[alias] = connection
+    try:
+        yield
+    finally:
+        for alias in held:
+            del connections[alias]
 
 
 def _launched(playwright: Any) -> Any:

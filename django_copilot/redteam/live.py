@@ -16,7 +16,8 @@ from django.apps import apps
 from django.conf import settings
 from django.core.handlers.wsgi import WSGIHandler
 from django.core.servers.basehttp import WSGIRequestHandler, WSGIServer
-from django.db import connections
+from django.core.signals import request_finished, request_started
+from django.db import close_old_connections, connections
 from django.test.utils import override_settings
 
 _HOST = "127.0.0.1"
@@ -93,10 +94,23 @@ def _one_at_a_time(inner: Callable[..., Any], live: Live, shared: dict[str, Any]
             live.requests += 1
             for alias, connection in shared.items():
                 connections[alias] = connection
-            response = inner(environ, start_response)
-            try:
-                return [b"".join(response)]
-            finally:
-                response.close()
+            with _kept_open():
+                response = inner(environ, start_response)
+                try:
+                    return [b"".join(response)]
+                finally:
+                    response.close()
 
     return application
+
+
+@contextmanager
+def _kept_open() -> Iterator[None]:
+    """Let no request close the connections: they are the run's, in the middle of its transaction."""
+    request_started.disconnect(close_old_connections)
+    request_finished.disconnect(close_old_connections)
+    try:
+        yield
+    finally:
+        request_started.connect(close_old_connections)
+        request_finished.connect(close_old_connections)
