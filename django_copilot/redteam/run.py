@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,6 +25,7 @@ from .database import own_database
 from .outside import Outside, stand_in
 from .people import find_actors
 from .report import Report
+from .watch import LOGGERS
 from .world import NotRun, World
 
 
@@ -35,9 +37,8 @@ class Part:
     run: str  # module and function in this package
     share: float = 0.0
     batch: int = 0
-    own_rows: bool = (
-        False  # it changes rows as confirmed plans and saved forms may, and accounts for them itself
-    )
+    own_labels: bool = False  # it asks as staff do, who know the labels as they are
+    own_rows: bool = False  # it accounts itself for the rows that confirmed plans and saved forms change
 
     def function(self) -> Callable[..., None]:
         """Return what runs a batch."""
@@ -47,10 +48,10 @@ class Part:
 
 
 PARTS: tuple[Part, ...] = (
-    Part("gate", "model:gate_calls", share=0.80, batch=2_000),
-    Part("turns", "model:turns", share=0.13, batch=500),
-    Part("interference", "interference:run", share=0.04, batch=600),
-    Part("client", "client:run", share=0.03, batch=300, own_rows=True),
+    Part("gate", "model:gate_calls", share=0.92, batch=2_000),
+    Part("turns", "model:turns", share=0.04, batch=500),
+    Part("interference", "interference:run", share=0.02, batch=600),
+    Part("client", "client:run", share=0.02, batch=300, own_rows=True),
     Part("streams", "model:streams", batch=5_000),
     Part("machine", "machine:run", batch=300, own_rows=True),
     Part("schema", "schema:run", batch=200, own_rows=True),
@@ -184,8 +185,11 @@ def surroundings(plan: Plan) -> Iterator[tuple[World, Outside]]:
                 COPILOT={**(getattr(settings, "COPILOT", None) or {}), **limits},
                 ALLOWED_HOSTS=[*settings.ALLOWED_HOSTS, "testserver"],
                 SECURE_SSL_REDIRECT=False,
+                DEBUG=False,
             )
         )
+        for name in LOGGERS:  # once, and not for every call
+            logging.getLogger(name).setLevel(logging.DEBUG)
         if not plan.in_place:
             stack.enter_context(own_database(prepare))
         outside = stack.enter_context(stand_in(plan.seed))

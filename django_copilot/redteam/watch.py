@@ -91,6 +91,9 @@ def _written(record: logging.LogRecord) -> str:
     return text
 
 
+LOGGERS = ("django_copilot", "django.request", "django.security")
+
+
 class _Collecting(logging.Handler):
     def __init__(self, into: list[logging.LogRecord]) -> None:
         super().__init__(logging.DEBUG)
@@ -110,7 +113,7 @@ def watching() -> Iterator[Watched]:
         return execute(sql, params, many, context)
 
     handler = _Collecting(watched.records)
-    loggers = [logging.getLogger(name) for name in ("django_copilot", "django.request", "django.security")]
+    loggers = [logging.getLogger(name) for name in LOGGERS]
     before = [(each.level, each.propagate) for each in loggers]
     with ExitStack() as stack:
         for connection in connections.all():
@@ -118,11 +121,13 @@ def watching() -> Iterator[Watched]:
         try:
             for each in loggers:
                 each.addHandler(handler)
-                each.setLevel(logging.DEBUG)
+                if each.level != logging.DEBUG:  # setting it makes every logger forget what it knew
+                    each.setLevel(logging.DEBUG)
                 each.propagate = False
             yield watched
         finally:
             for each, (level, propagate) in zip(loggers, before, strict=True):
                 each.removeHandler(handler)
-                each.setLevel(level)
+                if each.level != level:
+                    each.setLevel(level)
                 each.propagate = propagate
