@@ -11,6 +11,7 @@ import pytest
 from django.contrib import admin
 from django.contrib.auth.models import Group, User
 from django.db.models.functions import Now
+from django.urls import NoReverseMatch
 from django.utils import timezone
 
 from django_copilot import Always, Effect, Preview, write_tool
@@ -21,12 +22,12 @@ from django_copilot.plans import decisions, projection
 from django_copilot.plans.deciders import Decider
 from django_copilot.scope import Scope, enter_scope
 from django_copilot.tools import write
-from example_project.store.models import Order, Product
+from example_project.store.models import Category, Order, Product, Tag
 
 from .test_guards_of_plans import decider, owner
 from .tools import World, decide, outcome, propose, staff, stored
 
-RESULT = {"parcel": "P1", "parts": [1]}
+RESULT = {"parcel": "P1", "parts": [1], "nothing": None}
 
 
 def full(ctx: Any, order: str) -> Preview:
@@ -115,6 +116,58 @@ def test_a_page_that_there_is_not_shows_no_old_value(plan: Plan, monkeypatch: py
 
     monkeypatch.setattr(EntityAccess, "at", no_page)
     assert [each["old"] for each in shown(plan, owner(plan))["changes"]] == [None]
+
+
+def test_an_undo_does_not_tell_what_the_record_held_where_that_is_not_hers(world: World) -> None:
+    made = world.propose()
+    assert outcome(decide(world.client, made, "confirm")) == (200, "executed")
+    undo = stored(decide(world.client, made, "undo")[1]["plan"])
+    told = shown(undo, owner(undo))["changes"]
+    assert [(each["old"], each["new"], "oldHidden" in each) for each in told] == [("Kari", "Ola", False)]
+    Order.objects.filter(pk=world.order.pk).update(region="south")
+    told = shown(undo, owner(undo))["changes"]
+    assert [(each["old"], each["new"], "oldHidden" in each) for each in told] == [(None, None, True)]
+
+
+def test_what_can_not_be_seen_in_a_value_is_warned_of(plan: Plan, world: World) -> None:
+    assert shown(plan, owner(plan))["warnings"] == []
+    odd = stored(world.propose("Ka\u202eri"))
+    told = shown(odd, owner(odd))
+    assert len(told["warnings"]) == 1
+    assert "\u202e" not in str(told)
+
+
+def test_a_page_without_an_address_is_no_link(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere_to_go(*args: Any) -> str:
+        raise NoReverseMatch
+
+    monkeypatch.setattr(projection, "page_url", nowhere_to_go)
+    assert shown(plan, owner(plan))["recordUrl"] == ""
+
+
+def test_related_records_are_named_where_she_may_see_them(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    product, tags = Product.objects.order_by("pk").first(), list(Tag.objects.order_by("pk")[:2])
+    product.tags.set(tags[:1])
+    category = Category.objects.exclude(pk=product.category_id).first()
+
+    def sort(ctx: Any, sku: str) -> Preview:
+        """Sort a product."""
+        chosen = ctx.look_up(Category, pk=category.pk)
+        return Preview(
+            ctx.get(Product, sku=sku), category=chosen, tags=ctx.list(Tag, pk__in=[t.pk for t in tags])
+        )
+
+    write_tool(Product)(sort)
+    made = stored(propose(world.login("manager"), "sort", {"sku": product.sku}))
+    told = {each["field"]: each["new"] for each in shown(made, owner(made))["changes"]}
+    assert told == {"category": str(category), "tags": ", ".join(str(each) for each in tags)}
+    for model in (Tag, Category):
+        model_admin = type(admin.site.get_model_admin(model))
+        monkeypatch.setattr(model_admin, "get_queryset", lambda self, request: self.model.objects.none())
+    told = {each["field"]: each["new"] for each in shown(made, owner(made))["changes"]}
+    assert told == {"category": str(category.pk), "tags": ", ".join(str(each.pk) for each in tags)}
 
 
 # -- its windows, and why ---------------------------------------------------------------------------------
