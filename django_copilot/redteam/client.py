@@ -69,6 +69,7 @@ def opened(world: World, *, number: int) -> Iterator[Client]:
         if not scopes:
             world.report.not_run["client: another scope"] = "the project has a scope of its own"
         stack.enter_context(surroundings(BACKEND=_PUPPET, **scopes))
+        stack.enter_context(own_scopes(world))
         second, bare = stack.enter_context(more_sites(world.sites[0]))
         rng = world.rng(PART, number)
         sender = Sender(world, Ledger.opened(), f"{PART}, seed {world.seed}, batch {number}")
@@ -87,6 +88,20 @@ def opened(world: World, *, number: int) -> Iterator[Client]:
             yield client
         finally:
             client.stage.close()
+
+
+@contextmanager
+def own_scopes(world: World) -> Iterator[None]:
+    """Forget in which scopes people work, before and after: the other parts have none of ours."""
+    kept = dict(world._scopes)
+    world._scopes.clear()
+    world.forget()
+    try:
+        yield
+    finally:
+        world._scopes.clear()
+        world._scopes.update(kept)
+        world.forget()
 
 
 @dataclass(kw_only=True)

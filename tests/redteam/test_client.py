@@ -98,6 +98,17 @@ def test_a_run_finds_nothing_and_has_tried_everything(
     assert {"redteam_second"} < {*Plan.objects.values_list("site", flat=True)}
 
 
+def test_it_leaves_the_other_parts_their_scopes(world: World, settings: Any) -> None:
+    somebody = world.actors[0]
+    before = world.scope(somebody, admin.site)
+    with playing(world, settings) as client:
+        assert world.scope(somebody, admin.site).keys == {"redteam": "a"}
+        assert {each.name for each in client.sites} == {"admin", "redteam_second"}
+    assert world.scope(somebody, admin.site) == before
+    assert [each.name for each in world.sites] == ["admin"]
+    assert dict(before.keys) == {}
+
+
 def test_the_same_seed_sends_the_same(world: World) -> None:
     def bodies() -> list[Body]:
         rng = world.rng("client", 3)
