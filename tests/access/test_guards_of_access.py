@@ -338,6 +338,12 @@ def test_who_may_not_change_or_add_fills_in_nothing(see: See) -> None:
         assert bool(entity.fillable(diary, change=True)) is changes
 
 
+def test_a_password_is_not_filled_in_whatever_the_form_is(see: See) -> None:
+    user = get_user_model()
+    entity = see(user, declared(fill=["username", "password"], fields=["username", "password"]))
+    assert entity.fillable(change=False) == ("username",)
+
+
 @isolate_apps("tests.projects.depot")
 def test_a_kind_of_field_that_nobody_knows_is_not_filled_in(project: Project) -> None:
     class Odd(models.Field):  # type: ignore[type-arg]

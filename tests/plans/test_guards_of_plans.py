@@ -204,6 +204,8 @@ def test_a_plan_that_was_carried_out_gives_itself_again(world: World) -> None:
     plan = world.propose()
     assert [outcome(decide(world.client, plan, "confirm")) for _ in range(2)] == [(200, "executed")] * 2
     assert [event for event, _code in audited(plan)].count("executed") == 1
+    assert decisions.confirm(plan["id"], plan["digest"], owner(stored(plan))).state == "executed"
+    assert "refused" not in [event for event, _code in audited(plan)]
 
 
 def test_an_ordinary_person_has_nobody_behind_her(rf: Any, world: World) -> None:
@@ -233,8 +235,9 @@ def waiting(world: World) -> Plan:
 def test_who_acts_as_somebody_else_or_is_no_person_decides_nothing(world: World, what: str) -> None:
     plan = waiting(world) if what != "confirm" else stored(world.propose())
     who = owner if what == "confirm" else approver_of
-    assert code_of(what, plan, who(plan, impersonated=True)) == (403, "impersonated")
-    assert code_of(what, plan, who(plan, key="")) == (403, "service_account")
+    for changed, code in (({"impersonated": True}, "impersonated"), ({"key": ""}, "service_account")):
+        assert code_of(what, plan, who(plan, **changed)) == (403, code)
+        assert audited({"id": plan.pk})[-1] == ("refused", code)
     DECIDING[what](plan, who(plan))  # and else she may
 
 
