@@ -32,7 +32,7 @@ RIGHT_WAY = {
     EXPIRED: "again",
     STALE: "again",
 }
-FIRST = ("", "", "", "", "digest", "stranger", "behind", "late", "rights", "record")
+FIRST = ("", "", "", "", "", "", "digest", "stranger", "behind", "late", "rights", "record")
 TIMES = (30, 130, 610, 4_000, 87_000, 3_000_000)
 HOSTILE: tuple[dict[str, Any], ...] = (
     {},
@@ -235,12 +235,15 @@ def _machine(around: Surroundings, notes: _Notes) -> Any:
         @rule(plan=st.sampled_from((0, 0, 1, 2)), other=some, which=some, first=st.sampled_from(FIRST))
         def goes_the_right_way(self, plan: int, other: int, which: int, first: str) -> None:
             """Do what brings a plan further, as who should do it; ``first`` something that must stop it, or not do."""
-            life = self.life(plan)
             if not self.example.is_on:
                 self.play(lambda: meddling.turn_switch(self.example))
-            what = RIGHT_WAY.get(life.reads(self.example.now))
-            if what is None:
+            now = self.example.now
+            open_ones = [each for each in self.example.lives.values() if each.reads(now) in RIGHT_WAY]
+            if not open_ones:
+                self.play(lambda: self.ask(which, other, other % 3, again=False))
                 return
+            life = open_ones[-1 - plan % len(open_ones)]
+            what = RIGHT_WAY[life.reads(now)]
             others = [each for each in around.approvers if each.pk != life.owner] or around.people
             person = self.example.person(life.owner) if what != "approve" else others[other % len(others)]
             if first:
@@ -265,7 +268,7 @@ def _machine(around: Surroundings, notes: _Notes) -> Any:
                 meddling.change_record(self.example, life, which, which // 7)
 
         # More often than anything else, or plans would never get far.
-        goes_on_the_right_way = goes_further = goes_to_the_end = goes_the_right_way
+        right_2 = right_3 = right_4 = right_5 = right_6 = right_7 = right_8 = goes_the_right_way
 
         @with_plans
         @rule(

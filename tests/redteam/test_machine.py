@@ -360,6 +360,27 @@ def test_an_execution_that_the_audit_does_not_know_is_found(
         play.example.end()
 
 
+def test_another_digest_that_is_shown_is_found_unless_the_stored_one_was_written_to(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    life, other = play.plan("change_shipping_address"), play.plan("refund_payment")
+    meddling.edit_plan(play.example, other, "digest")
+    play.example.look(play.who("support"), other, behind=False)
+    play.example.check()
+    own = pages.PlanPage.dispatch
+    told = life.digest.encode()
+
+    def lying(self: Any, request: Any, *args: Any, **given: Any) -> Any:
+        answer = own(self, request, *args, **given)
+        answer.content = answer.content.replace(told, b"0" * 64)
+        return answer
+
+    without(monkeypatch, pages.PlanPage, "dispatch", lying)
+    play.example.look(play.who("support"), life, behind=False)
+    with pytest.raises(Broken, match="another digest"):
+        play.example.check()
+
+
 def test_an_edited_audit_is_found(play: Play) -> None:
     play.plan("change_shipping_address")
     AuditEntry.objects.filter(event="proposed").update(actor="1000")
