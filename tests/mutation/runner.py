@@ -329,19 +329,24 @@ def _of_all(
             coming[ident].append(name)
     breadth = {name: len(asked) for name, asked in state.asked.items()}
     for guard in todo:
-        near = Path(guard.path).parts[0].removesuffix(".py")
-        # Who has noticed one in the same function, then who is of that folder, then who comes upon little.
-        function = ":".join(guard.id.split(":")[:2])
+        # First who has noticed one in the same function or of the same text, then the tests that are of this
+        # file by their name or of guards alone, then those of its folder, then who comes upon little.
+        folder, stem = Path(guard.path).parts[0].removesuffix(".py"), Path(guard.path).stem
+        path, function, _number, text = guard.id.split(":", 3)
         noticed = {
             made["by"]
             for ident, made in state.results.items()
-            if ident.startswith(function + ":") and made["by"]
+            if made["by"] and (ident.startswith(f"{path}:{function}:") or ident.endswith(f":{text}"))
         }
 
-        def order(name: str, near: str = near, noticed: set[str] = noticed) -> tuple[Any, ...]:
+        def order(
+            name: str, folder: str = folder, stem: str = stem, noticed: set[str] = noticed
+        ) -> tuple[Any, ...]:
+            file = name.partition("::")[0]
             return (
                 name not in noticed,
-                near not in name,
+                ("test_guards" not in file) + (stem not in file),
+                folder not in file,
                 breadth[name] // 50,
                 state.seconds.get(name, 0.0),
             )
