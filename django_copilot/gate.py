@@ -237,7 +237,11 @@ def _look_at_undo(access: Access, tool: WriteTool, plan: Any) -> Looked:
             system={"undoes": str(plan.pk)},
             touched=plan.document.get("touched", ()),
         )
-        return _looked(tool, {}, ctx, preview, own_way=False, dry_run=())
+        looked = _looked(tool, {}, ctx, preview, own_way=False, dry_run=())
+        old = {each["field"]: each["old"] for each in plan.document["changes"]}
+        if any(typed(each.new, each.field) != old[each.field.name] for each in looked.changes):
+            raise Refused("The form takes the old value in another way only.", code="not_undoable")
+        return looked
 
 
 def _looked(

@@ -119,7 +119,8 @@ def hostile_labels(texts: Sequence[str], *, seed: int) -> Iterator[None]:
                 if texts and each.choices and model._meta.app_label != "auth":
                     kept.append((each, each.choices))
                     each.choices = [
-                        (raw, f"{label} {rng.choice(texts)[:200]}") for raw, label in each.flatchoices
+                        (raw, format_lazy("{} {}", label, rng.choice(texts)[:200]))
+                        for raw, label in each.flatchoices
                     ]
         yield
     finally:

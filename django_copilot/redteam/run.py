@@ -37,6 +37,7 @@ class Part:
     run: str  # module and function in this package
     share: float = 0.0
     batch: int = 0
+    least: int = 0  # calls, however few the run has
     own_labels: bool = False  # it asks as staff do, who know the labels as they are
     own_rows: bool = False  # it accounts itself for the rows that confirmed plans and saved forms change
 
@@ -53,7 +54,7 @@ PARTS: tuple[Part, ...] = (
     Part("interference", "interference:run", share=0.02, batch=600),
     Part("client", "client:run", share=0.02, batch=300, own_rows=True),
     Part("streams", "model:streams", batch=5_000),
-    Part("machine", "machine:run", batch=300, own_rows=True),
+    Part("machine", "machine:run", share=0.002, least=300, batch=500, own_rows=True),
     Part("schema", "schema:run", batch=200, own_rows=True),
     Part("browser", "browser:run", batch=20, own_rows=True),
     Part("honest", "honest:run", own_rows=True, own_labels=True),
@@ -89,7 +90,7 @@ def batches(calls: int, parts: Iterable[str] = ()) -> list[Batch]:
         if not part.share:
             made.append(Batch(part, 0, part.batch))
             continue
-        left, number = max(1, round(calls * part.share / shares)), 0
+        left, number = max(1, part.least, round(calls * part.share / shares)), 0
         while left > 0:
             made.append(Batch(part, number, min(left, part.batch)))
             left, number = left - part.batch, number + 1

@@ -234,6 +234,14 @@ def test_an_undo_is_made_and_carried_out_under_todays_rights(
     assert not Order.objects.filter(pk=world.order.pk, shipping_name="Ola").exists()
 
 
+def test_a_value_that_the_form_would_put_back_otherwise_is_not_put_back(world: World) -> None:
+    order = order_for(number="SO-9000777", shipping_name="Ola ")  # as another program wrote it; a form strips it
+    plan = propose(world.client, "relabel", {"order": order.number, "name": "Kari"})
+    assert outcome(decide(world.client, plan, "confirm")) == (200, "executed")
+    assert outcome(decide(world.client, plan, "undo")) == (409, "not_undoable")
+    assert (stored(plan).state, Order.objects.get(pk=order.pk).shipping_name) == ("executed", "Kari")
+
+
 @pytest.mark.parametrize("who", ["manager", "admin", "viewer"])
 def test_nobody_but_its_owner_undoes(world: World, who: str) -> None:
     assert outcome(decide(world.login(who), world.plan, "undo")) == (404, "not_found")

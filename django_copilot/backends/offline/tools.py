@@ -54,7 +54,12 @@ def _arguments(spec: ToolSpec, rest: str) -> dict[str, Any]:
         return {}
     longest = sorted(names, key=len, reverse=True)
     pattern = re.compile(rf"(?<!\w)({'|'.join(map(re.escape, longest))})(?!\w)\s*[:=]?", re.IGNORECASE)
-    found = list(pattern.finditer(rest))
+    # A name that comes again is a word of the value before it: "street: Long Street 1".
+    found, named = list[re.Match[str]](), set[str]()
+    for match in pattern.finditer(rest):
+        if names[fold(match[1])] not in named:
+            named.add(names[fold(match[1])])
+            found.append(match)
     given: dict[str, Any] = {}
     before = rest[: found[0].start() if found else len(rest)].strip(_TRIM)
     if before:
@@ -63,7 +68,7 @@ def _arguments(spec: ToolSpec, rest: str) -> dict[str, Any]:
         end = found[number + 1].start() if number + 1 < len(found) else len(rest)
         value = rest[match.end() : end].strip(_TRIM)
         if value:
-            given.setdefault(names[fold(match[1])], value)
+            given[names[fold(match[1])]] = value
     return {name: _typed(properties[name], value) for name, value in given.items()}
 
 
