@@ -32,7 +32,7 @@ from .client_bodies import (
 from .client_decisions import Decisions
 from .client_endpoints import SAFE, Endpoint, reversible
 from .client_pages import Pages
-from .client_play import Play
+from .client_play import Play, is_elsewhere
 from .client_projects import Scopes, hostile_rest_framework, more_sites, surroundings
 from .client_sender import MARKS, Sender, Who
 from .client_stage import Puppet, Stage
@@ -184,6 +184,8 @@ class Client(Play):
         if endpoint.rule.of and stands != "none":
             thing = next((each for each in self.stage.things if each.ident == ident), None)
             stands = self.is_for(who, site, thing, scope) if thing is not None else "none"
+            if thing is not None and is_elsewhere(endpoint, thing):
+                stands = "none"
         if (endpoint.name, method) == ("django_copilot_plan_detail", "GET") or method in SAFE:
             body = Body(b"", "")
         else:
@@ -202,7 +204,7 @@ class Client(Play):
 
     def near(self, endpoint: Endpoint, ident: str) -> Mapping[str, Any]:
         """Return the fields of a body that an address would take."""
-        if endpoint.verb in ("confirm", "approve"):
+        if endpoint.verb == "confirm":  # who may approve sends only what she was shown
             plan = next((each for each in self.stage.things if each.ident == ident), None)
             return {"digest": plan.digest if plan is not None else "0"}
         if endpoint.verb == "settle":

@@ -12,7 +12,7 @@ from ..models import PlanState
 from .client_at_once import confirm_at_once
 from .client_bodies import HOSTILE_EXTRAS, as_form, as_json, edited
 from .client_endpoints import APPROVE, TABLE, Endpoint
-from .client_play import Play
+from .client_play import Play, is_elsewhere
 from .client_sender import MARKS, Who
 from .client_stage import Thing
 
@@ -69,8 +69,11 @@ class Decisions:
         if rng.random() < 0.15:
             headers["X-Redteam-Scope"] = rng.choice(("a", "b"))
             stands = self.play.is_for(who, site, thing, headers["X-Redteam-Scope"])
-        if thing.kind != "tool" and endpoint.verb != "again":
+        if is_elsewhere(endpoint, thing):
             stands = "none"
+        if stands == "perhaps" and digest == thing.digest and endpoint.verb == "approve":
+            # A digest tells what is approved, and not that she has looked: she does before she approves it.
+            self.look(who, site, thing)
         if who.csrf:
             token = rng.random() < 0.5
             headers |= self.play.csrf_headers(who, site, right=token)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from django.contrib.admin import AdminSite
 
 from .client_bodies import FOREIGN, random_ident
-from .client_endpoints import APPROVE, Rule
+from .client_endpoints import APPROVE, Endpoint, Rule
 from .client_sender import MARKS, Sender, Who, token_header
 from .client_stage import Stage, Thing
 from .people import Actor
@@ -89,3 +89,8 @@ class Play:
     def on(self, thing: Thing) -> AdminSite:
         """Return the site that a thing belongs to."""
         return next(each for each in self.sites if each.name == thing.site)
+
+
+def is_elsewhere(endpoint: Endpoint, thing: Thing) -> bool:
+    """Tell whether a plan can't be decided on at an address, as one of the admin's own pages."""
+    return thing.what == "plan" and thing.kind != "tool" and endpoint.verb not in ("", "again")
