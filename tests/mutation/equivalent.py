@@ -48,11 +48,23 @@ EQUIVALENT: dict[str, str] = {
     "plans/decisions.py:_is_to_approve:1:operand _is_own(plan, by)": (
         "is_visible says yes to her own plan, too"
     ),
+    "plans/inbox.py:to_approve:1:keyword exclude(user_id=by.user.pk)": (
+        "why_not_with refuses her own plans; it saves asking about them"
+    ),
+    "plans/pages.py:asked_at:1:if conversation is None": (
+        "without a conversation there are no messages, and the turn's start is given all the same"
+    ),
     "plans/execution.py:finish:2:if by is not None": "an event is always somebody's, who has said something",
     "plans/pages.py:reject_open:2:keyword filter(state__in=OPEN)": (
         "the rows were found open and are locked since"
     ),
     "plans/projection.py:_Projection.__init__:1:operand plan.user_id is not None": (
         "who is not logged in is shown no plan: rights.find and rights.is_visible ask the same"
+    ),
+    "plans/projection.py:_Projection._record_url:1:operand self.entity is None": (
+        "a record and its entity are found together, so that one of the two questions is enough"
+    ),
+    "plans/projection.py:_Projection._record_url:1:operand self.obj is None": (
+        "a record and its entity are found together, so that one of the two questions is enough"
     ),
 }

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, User
 from django.utils import timezone
 
-from django_copilot import Always
+from django_copilot import Always, Preview, write_tool
 from django_copilot.exceptions import Denied
 from django_copilot.gate import EffectDiffers
 from django_copilot.models import Plan, PlanKind, PlanState
 from django_copilot.plans import decisions, execution, inbox
+from django_copilot.snapshots import record_version
 from django_copilot.tools import write
+from example_project.store.models import Order, Payment
 from tests.formapp.models import Memo
 
 from . import tools
@@ -78,6 +81,35 @@ def test_an_operation_that_gives_nothing_has_no_result_in_the_audit(inside: tool
     plan = stored(inside.propose())
     assert execution.result_values(plan, None) == ()
     assert [each.value for each in execution.result_values(plan, {"a": 1})] == [{"a": 1}]
+
+
+def test_the_audit_holds_the_versions_of_the_records_that_were_bound(inside: tools.World) -> None:
+    orders = [inside.order, tools.order_for(number="SO-9000002"), tools.order_for(number="SO-9000003")]
+    bound = {
+        number: SimpleNamespace(before=each, model="store.order", pk=str(each.pk))
+        for number, each in enumerate(orders[1:])
+    }
+    Order.objects.filter(pk=orders[2].pk).delete()
+    looked: Any = SimpleNamespace(ctx=SimpleNamespace(bound=bound))
+    assert execution.versions_after(looked) == [
+        {"model": "store.order", "pk": str(orders[1].pk), "version": record_version(orders[1])},
+        {"model": "store.order", "pk": str(orders[2].pk), "version": ""},
+    ]
+
+
+def test_what_would_fail_the_commit_fails_the_plan(inside: tools.World) -> None:
+    """A database may put off looking at foreign keys until then."""
+
+    def pay(ctx: Any, order: str) -> Preview:
+        """Pay for an order that is not there."""
+        return Preview(ctx.get(Order, number=order))
+
+    write_tool(Order)(pay).apply(
+        lambda ctx, preview, grant: Payment.objects.create(order_id=999_999, amount_cents=1) and None
+    )
+    plan = propose(inside.client, "pay", {"order": inside.order.number})
+    assert outcome(decide(inside.client, plan, "confirm")) == (409, "failed")
+    assert not Payment.objects.filter(order_id=999_999).exists()
 
 
 # -- the claim ---------------------------------------------------------------------------------------------
@@ -301,6 +333,16 @@ def test_what_is_claimed_is_in_the_inbox_once_its_lease_is_over(world: World) ->
     assert list(inbox.own_waiting(by)) == [plan]
     Plan.objects.filter(pk=plan.pk).update(kind=PlanKind.FORM)
     assert list(inbox.own_waiting(by)) == []
+
+
+def test_an_inbox_is_of_one_site_and_one_scope(inside: tools.World) -> None:
+    plan = stored(inside.propose())
+    by = owner(plan)
+    assert list(inbox.own_waiting(by)) == [plan]
+    for elsewhere in ({"site": "other"}, {"keys": {"tenant": "acme"}}):
+        there = dataclasses.replace(by, scope=dataclasses.replace(by.scope, **elsewhere))
+        assert list(inbox.own_waiting(there)) == []
+        assert inbox.own_latest(there) == []
 
 
 def waiting_urls(world: tools.World, plan: Plan) -> dict[str, Any]:
