@@ -30,6 +30,7 @@ from .model import known_of, one_call, told_by
 from .people import Actor
 from .rights import Rights
 from .statements import Judge
+from .watch import UNSCOPED
 from .world import World
 
 Level = Literal["person", "model"]
@@ -45,6 +46,7 @@ class _Answer:
     to_model: str
     to_person: str
     statements: tuple[str, ...]
+    by_rule: bool  # a write tool has read past its person's rows
 
 
 def run(world: World, *, number: int, calls: int) -> None:
@@ -88,6 +90,9 @@ def compare(
             f"{call.name[:80]} {call.arguments[:400]!r}"
         )
         world.report.count("tool calls", 2)
+        if one.by_rule or other.by_rule:
+            world.report.residual[call.name] = "what it says depends on rows that it reads by ctx.unscoped"
+            continue
         if (one.kind, one.to_model) != (other.kind, other.to_model):
             world.report.found(4, f"the model is told {_difference(one.to_model, other.to_model)}", case=case)
         elif level == "person" and one.to_person != other.to_person:
@@ -111,7 +116,8 @@ def _answer(world: World, actor: Actor, site: AdminSite, call: ToolCall, judge: 
             each.sql for each in watched.statements if not each.project and each.sql.startswith("SELECT")
         )
     )
-    return _Answer(type(outcome).__name__, to_model, to_person, statements)
+    by_rule = any(each.project == UNSCOPED for each in watched.statements)
+    return _Answer(type(outcome).__name__, to_model, to_person, statements, by_rule)
 
 
 def _difference(one: str, other: str) -> str:

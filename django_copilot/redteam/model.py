@@ -66,7 +66,7 @@ def known_of(world: World, site: AdminSite, *, most: int = 25) -> Known:
         own = [each for each in model._meta.get_fields() if getattr(each, "concrete", False)]
         fields[name] = [each.name for each in own]
         rows = list(model._base_manager.order_by("pk")[:most])
-        keys[name] = [row.pk for row in rows]
+        keys[name] = [_plain(row.pk) for row in rows]
         for each in own:
             if each.remote_field is not None:
                 related: Any = each.related_model

@@ -37,7 +37,7 @@ def sent_by_project() -> str:
     while frame is not None:
         file = frame.f_code.co_filename
         if file == _CONTEXT and issubclass(type(frame.f_locals.get("self")), _Unscoped):
-            return "a write tool, by ctx.unscoped"
+            return UNSCOPED
         if file.startswith(_OURS) and "/redteam/" not in file:
             return ""
         if not file.startswith((_DJANGO, _OURS, "<")) and "-packages/" not in file:
@@ -91,6 +91,7 @@ def _written(record: logging.LogRecord) -> str:
     return text
 
 
+UNSCOPED = "a write tool, by ctx.unscoped"
 LOGGERS = ("django_copilot", "django.request", "django.security")
 
 

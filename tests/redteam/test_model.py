@@ -20,7 +20,7 @@ from django_copilot.redteam import interference, model
 from django_copilot.redteam.people import Actor
 from django_copilot.redteam.statements import Judge
 from django_copilot.redteam.world import World
-from example_project.store.models import Customer, Order, Product
+from example_project.store.models import Customer, Order, Payment, Product, Refund
 
 SITE = admin.site
 
@@ -83,6 +83,28 @@ def test_answers_do_not_depend_on_hidden_values(world: World) -> None:
     interference.run(world, number=0, calls=120)
     assert world.report.examples == {}
     assert "store.order.region" in world.report.residual  # by which the store's rules choose rows
+
+
+def test_what_a_tool_reads_past_its_person_is_a_residual_channel_and_no_finding(world: World) -> None:
+    support = actor(world, "support")
+    payment = Payment.objects.filter(order__number=ordered(world)).first()
+    assert payment is not None
+    Refund.objects.create(
+        payment=payment, amount_cents=payment.amount_cents - 1, reason="x", idempotency_key="k"
+    )
+    arguments = {"order": payment.order.number, "amount_cents": 100, "reason": "damaged"}
+    calls = [ToolCall(id="c", name="refund_payment", arguments=json.dumps(arguments))]
+    hidden = {(Refund, "amount_cents"): list(Refund.objects.values_list("pk", flat=True))}
+    interference.compare(world, support, SITE, calls, hidden, level="model", number=0)
+    assert found(world) == {}
+    assert "refund_payment" in world.report.residual
+
+
+def ordered(world: World) -> str:
+    """Return the number of an order that support sees and that has a payment to refund."""
+    with world.rights(actor(world, "support"), SITE) as rights:
+        seen = rights.rows(Payment).values()
+        return next(each.order.number for each in seen if each.gateway_reference)
 
 
 # -- each judge can find something -------------------------------------------------------------------------
