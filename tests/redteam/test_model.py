@@ -85,7 +85,10 @@ def test_answers_do_not_depend_on_hidden_values(world: World) -> None:
     assert "store.order.region" in world.report.residual  # by which the store's rules choose rows
 
 
-def test_what_a_tool_reads_past_its_person_is_a_residual_channel_and_no_finding(world: World) -> None:
+def test_what_a_tool_reads_past_its_person_is_a_residual_channel_and_no_finding(
+    world: World, settings: Any
+) -> None:
+    settings.STORE_GATEWAY_URL = "http://127.0.0.1:9"
     support = actor(world, "support")
     payment = Payment.objects.filter(order__number=ordered(world)).first()
     assert payment is not None
