@@ -67,4 +67,48 @@ EQUIVALENT: dict[str, str] = {
     "plans/projection.py:_Projection._record_url:1:operand self.obj is None": (
         "a record and its entity are found together, so that one of the two questions is enough"
     ),
+    "plans/projection.py:_now:1:operand not entity.can_view": (
+        "the record itself is refused to who may view none"
+    ),
+    "plans/rights.py:sees_all:1:operand not entity.can_view": (
+        "the record itself is refused to who may view none, and is then looked for"
+    ),
+    "tools/context.py:Context._candidates:1:operand len(found) == known": (
+        "what was found is left out of the next statement, so that a page without anything new is a short one"
+    ),
+    "tools/context.py:Context._candidates:1:operand len(more) < most": (
+        "a short page is followed by one without anything new, by one statement more"
+    ),
+    # -- the rest
+    "database.py:lock_rows:1:if features.has_select_for_update": (
+        "the run is on a database without row locks; the tests of two at once hold it on one that has them"
+    ),
+    "declaration.py:_named:1:operand ''": "every model has a name; it is for the type only",
+    "declaration.py:model_field:1:if isinstance(field, models.Field)": (
+        "whatever else get_field gives was made by another model and has no column, which is asked before"
+    ),
+    "declaration.py:model_field:1:operand field.auto_created and (not field.concrete)": (
+        "a relation from elsewhere is no models.Field either, which is asked after"
+    ),
+    "declaration.py:never_readable:1:operand field.many_to_many": (
+        "Django counts a relation to many as concrete"
+    ),
+    "people.py:_logged_in_as:1:except (BadSignature, TypeError): return Unknown()": (
+        "real_actor takes whatever fails for somebody unknown"
+    ),
+    "people.py:_account:1:except (user_model.DoesNotExist, ValidationError, ValueError, TypeError, O...": (
+        "real_actor takes whatever fails for somebody unknown"
+    ),
+    "people.py:_account:1:if isinstance(given, user_model)": (
+        "loading an account by its own key gives the same one, by a statement more"
+    ),
+    "scope.py:page_url:1:operand name.count('_') > 1": "it only saves looking through the models of the site",
+    "scope.py:page_url:1:operand any((each is not model_admin and f'{each.opts.app_label}_{each.opts...": (
+        "the long way gives the same address"
+    ),
+    "scope.py:page_url:1:operand each is not model_admin": "the long way gives the same address",
+    "scope.py:page_url:1:operand f'{each.opts.app_label}_{each.opts.model_name}' == name": (
+        "the long way gives the same address"
+    ),
+    "scope.py:page_url:1:if not shared": "the long way gives the same address",
 }

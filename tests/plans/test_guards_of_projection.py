@@ -22,7 +22,7 @@ from django_copilot.plans import decisions, projection
 from django_copilot.plans.deciders import Decider
 from django_copilot.scope import Scope, enter_scope
 from django_copilot.tools import write
-from example_project.store.models import Category, Order, Product, Tag
+from example_project.store.models import Category, Order, Product, Supplier, Tag
 
 from .test_guards_of_plans import decider, owner
 from .tools import World, decide, outcome, propose, staff, stored
@@ -340,3 +340,17 @@ def test_of_the_new_values_the_model_gets_what_it_may_read(
         patch.setattr(model_admin, "has_view_permission", lambda self, request, obj=None: False)
         patch.setattr(model_admin, "has_change_permission", lambda self, request, obj=None: False)
         assert "now" not in told_model(done)
+
+
+def test_of_a_record_that_is_no_entity_the_model_is_told_no_value(world: World) -> None:
+    supplier = Supplier.objects.order_by("pk").first()
+
+    def move(ctx: Any, name: str) -> Preview:
+        """Move a supplier."""
+        return Preview(ctx.get(Supplier, name=name), country="Norway")
+
+    write_tool(Supplier)(move)
+    client = world.login("admin")
+    made = propose(client, "move", {"name": supplier.name})
+    assert outcome(decide(client, made, "confirm")) == (200, "executed")
+    assert "now" not in told_model(stored(made))

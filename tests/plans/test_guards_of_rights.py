@@ -247,6 +247,56 @@ def test_what_is_over_is_made_again_once(world: World, monkeypatch: pytest.Monke
     assert Plan.objects.filter(made_from=plan).count() == 1
 
 
+def test_a_second_click_gives_the_new_plan_though_it_could_not_be_made_any_more(world: World) -> None:
+    made = world.propose()
+    let_pass(made, "expires_at")
+    plan = stored(made)
+    fresh = undoing.again(plan, owner(plan))
+    write._registry.clear()
+    assert undoing.again(stored(made), owner(plan)) == fresh
+
+
+def test_a_plan_that_is_decided_while_it_is_made_again_stays_so(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = world.propose()
+    let_pass(made, "expires_at")
+    plan, real, held = stored(made), undoing.lock_rows, list[Any]()
+    world.propose("Nils")
+
+    def lock(rows: Any) -> Any:
+        held.extend(real(rows))
+        Plan.objects.filter(pk=plan.pk).update(state=PlanState.REJECTED)
+
+    monkeypatch.setattr(undoing, "lock_rows", lock)
+    assert code_of(undoing.again, plan, owner(plan)) == (409, "try_again")
+    assert held == [plan]
+    assert not Plan.objects.filter(made_from=plan).exists()
+
+
+@pytest.mark.parametrize("what", ["undo", "again", "store"])
+def test_without_the_audit_nothing_is_stored(
+    world: World, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    made = world.propose()
+    if what == "again":
+        let_pass(made, "expires_at")
+    else:
+        decide(world.client, made, "confirm")
+    plan = stored(made)
+    if what == "undo":
+        let_pass({"id": undoing.undo(plan, owner(plan)).pk}, "expires_at")
+    before = list(Plan.objects.order_by("pk").values_list("pk", "state"))
+
+    def fail(*args: Any, **kwargs: Any) -> None:
+        raise LookupError("zqx")
+
+    monkeypatch.setattr("django_copilot.audit.append", fail)
+    with pytest.raises(LookupError):
+        (undoing.again if what == "again" else undoing.undo)(plan, owner(plan))
+    assert list(Plan.objects.order_by("pk").values_list("pk", "state")) == before
+
+
 def test_what_is_open_or_was_done_and_an_undo_are_not_made_again(world: World) -> None:
     plan = stored(world.propose())
     for state in PlanState:

@@ -9,19 +9,25 @@ from typing import Any
 
 import pytest
 from django.contrib import admin
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
 from django_copilot import Approval, Preview, write_tool
+from django_copilot.access import Access
 from django_copilot.models import Plan, PlanKind, PlanState
 from django_copilot.plans import proposals
+from django_copilot.scope import enter_scope
+from django_copilot.tools import write
 from django_copilot.tools.document import digest_of, is_intact
+from django_copilot.tools.guard import _running, only_reading, through_context
+from django_copilot.tools.offered import may_use_tool
 from example_project.store.models import Order
-from tests.plans.tools import World, stored
+from tests.plans.tools import World, staff, stored
 from tests.plans.tools import tool as tool  # a fixture
 
-from .declared import context, draft_for
+from .declared import HERE, context, draft_for
 
 
 @pytest.fixture
@@ -192,3 +198,57 @@ def test_a_rule_that_writes_or_breaks_its_transaction_is_a_yes_and_no_more(world
     assert draft_for("support", "pay", {"order": world.order.number}).needs_approval
     assert not transaction.get_connection().needs_rollback
     assert Order.objects.filter(pk=world.order.pk).exists()
+
+
+# -- who may use a tool -----------------------------------------------------------------------------------
+
+
+def may_use(user: Any, tool: Any) -> bool:
+    with enter_scope(HERE, user.pk) as request:
+        return may_use_tool(Access(admin.site, request), tool)
+
+
+def test_a_tool_is_for_who_sees_its_records_and_has_its_verb(world: World) -> None:
+    def made(verb: str, **options: Any) -> Any:
+        def tool(ctx: Any, order: str) -> Preview:
+            """Do it."""
+            return Preview(ctx.get(Order, number=order), shipping_name="x")
+
+        return write_tool(Order, name=f"{verb}_{len(options)}", verb=verb, permissions=[], **options)(tool)
+
+    verbs = ("view", "add", "change", "delete")
+    tools = {verb: made(verb) for verb in verbs}
+    nobody = staff("anna")
+    assert {verb: may_use(nobody, each) for verb, each in tools.items()} == dict.fromkeys(verbs, False)
+    only_adds = staff("bert", "store.add_order")
+    assert not may_use(only_adds, tools["add"])
+    for verb in verbs:
+        person = staff(f"has_{verb}", "store.view_order", f"store.{verb}_order")
+        assert {each: may_use(person, tool) for each, tool in tools.items()} == {
+            each: each in ("view", verb) for each in verbs
+        }
+
+
+def test_a_tool_needs_its_permissions_and_no_problem(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    support = User.objects.get(username="support")
+    tool = write._registry["relabel"]
+    assert may_use(support, tool)
+    with monkeypatch.context() as patch:
+        patch.setattr(tool, "permissions", ("store.change_payment",))
+        assert not may_use(support, tool)
+    with monkeypatch.context() as patch:
+        patch.setattr(tool, "problems", ("It is not as it should be.",))
+        assert not may_use(support, tool)
+    with monkeypatch.context() as patch:
+        patch.setattr(tool, "verb", "something else")
+        assert not may_use(support, tool)  # what fails is a no
+    assert may_use(support, tool)
+
+
+def test_after_a_preview_everything_is_as_it_was(world: World) -> None:
+    with only_reading():
+        assert _running.get() is not None
+        with through_context():
+            assert Order.objects.count()
+    assert _running.get() is None
+    Order.objects.update(number=F("number"))
