@@ -147,7 +147,7 @@ def hostile_value(each: Any, mark: str, text: str, before: Any) -> Any:
     if isinstance(each, models.FileField | models.FilePathField):
         return f"{mark} <img src=x onerror=alert(1)>.png"[: each.max_length or 100] if before else before
     told = f"{mark} {text}".replace("\x00", "\ufffd")
-    return told[: each.max_length] if each.max_length else told[:4_000]
+    return told[: each.max_length or 4_000].rstrip()  # as a form would have stored it
 
 
 def _why_not(each: Any) -> str:

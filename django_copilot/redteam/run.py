@@ -52,12 +52,12 @@ PARTS: tuple[Part, ...] = (
     Part("gate", "model:gate_calls", share=0.92, batch=2_000),
     Part("turns", "model:turns", share=0.04, batch=500),
     Part("interference", "interference:run", share=0.02, batch=600),
-    Part("client", "client:run", share=0.02, batch=300, own_rows=True),
+    Part("client", "client.attack:run", share=0.02, batch=300, own_rows=True),
     Part("streams", "model:streams", batch=5_000),
-    Part("machine", "machine:run", share=0.002, least=300, batch=500, own_rows=True),
+    Part("machine", "machine.rules:run", share=0.002, least=300, batch=500, own_rows=True),
     Part("schema", "schema:run", batch=200, own_rows=True),
-    Part("browser", "browser:run", batch=20, own_rows=True),
-    Part("honest", "honest:run", own_rows=True, own_labels=True),
+    Part("browser", "browser.judging:run", batch=20, own_rows=True),
+    Part("honest", "honest.requests:run", own_rows=True, own_labels=True),
 )
 
 

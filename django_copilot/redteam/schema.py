@@ -23,9 +23,9 @@ from django.test.utils import override_settings
 from django.urls import path, reverse
 
 from ..declaration import entities_of
-from .client_projects import surroundings
-from .client_sender import token_header, token_of
-from .client_stage import Puppet
+from .client.projects import surroundings
+from .client.sender import token_header, token_of
+from .client.stage import Puppet
 from .people import Actor
 from .world import NotRun, World
 

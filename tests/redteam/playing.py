@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from django_copilot.redteam.client import Client, opened
-from django_copilot.redteam.client_stage import Thing
+from django_copilot.redteam.client.attack import Client, opened
+from django_copilot.redteam.client.stage import Thing
 from django_copilot.redteam.executions import find_outside
 from django_copilot.redteam.people import Actor
 from django_copilot.redteam.world import World

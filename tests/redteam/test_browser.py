@@ -12,9 +12,11 @@ import pytest
 from django.template import engines
 from django.test.utils import override_settings
 
-from django_copilot.redteam import browser, live, tables
-from django_copilot.redteam.browser_texts import EVIL, TEXTS
-from django_copilot.redteam.browser_tour import Tour
+from django_copilot.redteam import tables
+from django_copilot.redteam.browser import judging as browser
+from django_copilot.redteam.browser import live
+from django_copilot.redteam.browser.texts import EVIL, TEXTS
+from django_copilot.redteam.browser.tour import Tour
 from django_copilot.redteam.canaries import plant
 from django_copilot.redteam.corpus import OWN
 from django_copilot.redteam.people import find_actors

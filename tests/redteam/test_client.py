@@ -15,18 +15,18 @@ from django_copilot.api.base import OwnView
 from django_copilot.api.conversations import ListView
 from django_copilot.models import AuditEntry, Conversation, Plan
 from django_copilot.plans import inbox
-from django_copilot.redteam import client as hostile
-from django_copilot.redteam.client import Client
-from django_copilot.redteam.client_at_once import confirm_at_once, runs_threads
-from django_copilot.redteam.client_bodies import FOREIGN, Body, random_body
-from django_copilot.redteam.client_decisions import Decisions
-from django_copilot.redteam.client_endpoints import TABLE, Standing, allowed, find_endpoints
-from django_copilot.redteam.client_pages import PLAN_INPUT, Pages
-from django_copilot.redteam.client_projects import hostile_rest_framework
-from django_copilot.redteam.client_sender import NOTHING, Sender, Who
-from django_copilot.redteam.client_stage import Thing
+from django_copilot.redteam.client import attack as hostile
+from django_copilot.redteam.client.at_once import confirm_at_once, runs_threads
+from django_copilot.redteam.client.attack import Client
+from django_copilot.redteam.client.bodies import FOREIGN, Body, random_body
+from django_copilot.redteam.client.decisions import Decisions
+from django_copilot.redteam.client.endpoints import TABLE, Standing, allowed, find_endpoints
+from django_copilot.redteam.client.pages import PLAN_INPUT, Pages
+from django_copilot.redteam.client.projects import hostile_rest_framework
+from django_copilot.redteam.client.sender import NOTHING, Sender, Who
+from django_copilot.redteam.client.stage import Thing
 from django_copilot.redteam.executions import check_executions
-from django_copilot.redteam.submitting import controls
+from django_copilot.redteam.honest.submitting import controls
 from django_copilot.redteam.world import World
 from django_copilot.scope import Scope
 from example_project.store.models import Customer

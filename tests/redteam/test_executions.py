@@ -11,11 +11,11 @@ from django_copilot.models import AuditEntry, AuditValue, Plan
 from django_copilot.people import person_key
 from django_copilot.plans import decisions
 from django_copilot.plans.deciders import Decider
-from django_copilot.redteam import client_rows as rows
-from django_copilot.redteam.client import Client
-from django_copilot.redteam.client_decisions import Decisions
-from django_copilot.redteam.client_sender import Who
-from django_copilot.redteam.client_stage import Thing
+from django_copilot.redteam.client import rows
+from django_copilot.redteam.client.attack import Client
+from django_copilot.redteam.client.decisions import Decisions
+from django_copilot.redteam.client.sender import Who
+from django_copilot.redteam.client.stage import Thing
 from django_copilot.redteam.executions import Ledger, check_executions, find_outside
 from django_copilot.redteam.world import World
 from django_copilot.scope import Scope

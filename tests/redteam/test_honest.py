@@ -13,14 +13,16 @@ from django_copilot.exceptions import Denied, Refused
 from django_copilot.harness import HarnessMixin
 from django_copilot.models import Plan
 from django_copilot.plans import decisions
-from django_copilot.redteam import honest, plan_requests, tables
-from django_copilot.redteam.asking import Person, Problem, final
+from django_copilot.redteam import tables
 from django_copilot.redteam.canaries import plant
 from django_copilot.redteam.corpus import OWN
+from django_copilot.redteam.honest import plans as plan_requests
+from django_copilot.redteam.honest import requests as honest
+from django_copilot.redteam.honest.asking import Person, Problem, final
+from django_copilot.redteam.honest.sentences import Said, sentence
+from django_copilot.redteam.honest.submitting import controls
 from django_copilot.redteam.outside import Outside, stand_in
 from django_copilot.redteam.people import find_actors
-from django_copilot.redteam.sentences import Said, sentence
-from django_copilot.redteam.submitting import controls
 from django_copilot.redteam.world import World
 from django_copilot.rows import Rows
 from example_project.store import redteam as project

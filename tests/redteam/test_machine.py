@@ -16,14 +16,15 @@ from django_copilot.api import decisions as pages
 from django_copilot.models import AuditEntry, Conversation, Plan, PlanState
 from django_copilot.plans import decisions, execution, rights, states
 from django_copilot.plans.deciders import Decider
-from django_copilot.redteam import lives, machine, meddling
 from django_copilot.redteam.canaries import Canaries
-from django_copilot.redteam.following import Broken
-from django_copilot.redteam.lives import Facts, Life, allowed, leads
+from django_copilot.redteam.machine import lives, meddling
+from django_copilot.redteam.machine import rules as machine
+from django_copilot.redteam.machine.following import Broken
+from django_copilot.redteam.machine.lives import Facts, Life, allowed, leads
+from django_copilot.redteam.machine.steps import Example
+from django_copilot.redteam.machine.surroundings import Surroundings, surroundings, undone
 from django_copilot.redteam.people import Actor, find_actors
 from django_copilot.redteam.report import Report
-from django_copilot.redteam.steps import Example
-from django_copilot.redteam.surroundings import Surroundings, surroundings, undone
 from django_copilot.redteam.world import NotRun, World
 from example_project.store import redteam
 from example_project.store.models import Order, Refund

@@ -14,18 +14,18 @@ from django.apps import apps
 from django.contrib.admin import AdminSite
 from django.contrib.auth import get_user_model
 
-from ..conf import get_settings
-from ..exceptions import ScopeUnavailable
-from ..models import Plan
-from ..people import is_service_account
-from ..scope import PERMISSION, enter_scope
-from ..tools.write import Above, Always, WriteTool, all_tools
+from ...conf import get_settings
+from ...exceptions import ScopeUnavailable
+from ...models import Plan
+from ...people import is_service_account
+from ...scope import PERMISSION, enter_scope
+from ...tools.write import Above, Always, WriteTool, all_tools
+from ..people import Actor
+from ..rights import Rights
+from ..world import World
 from . import lives
 from .lives import Facts, Life
-from .people import Actor
-from .rights import Rights
 from .surroundings import APPROVE
-from .world import World
 
 
 @dataclass

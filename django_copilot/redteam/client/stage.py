@@ -13,13 +13,13 @@ from django.contrib.admin import AdminSite
 from django.db import models
 from django.utils import timezone
 
-from ..backends.base import ModelReply, ModelRequest, ToolCall
-from ..declaration import entities_of
-from ..models import Plan, PlanState
-from .client_bodies import as_json
-from .client_endpoints import Endpoint, find_endpoints
-from .client_sender import Sender, Who
-from .people import Actor
+from ...backends.base import ModelReply, ModelRequest, ToolCall
+from ...declaration import entities_of
+from ...models import Plan, PlanState
+from ..people import Actor
+from .bodies import as_json
+from .endpoints import Endpoint, find_endpoints
+from .sender import Sender, Who
 
 JSON = {"Accept": "application/json"}
 TRIES = 6  # calls that are tried until one makes a plan

@@ -8,14 +8,14 @@ from typing import Any
 
 from django.apps import apps
 
-from ..audit.verification import verify
-from ..conf import get_settings
-from ..models import AuditEntry, Plan, PlanKind, Turn, TurnState
-from ..tools.write import all_tools
+from ...audit.verification import verify
+from ...conf import get_settings
+from ...models import AuditEntry, Plan, PlanKind, Turn, TurnState
+from ...tools.write import all_tools
+from ..people import Actor
 from . import lives
 from .facts import row_of
 from .lives import Life, Outside
-from .people import Actor
 from .surroundings import Surroundings, models_by_label, rows_of
 
 NEVER_CHANGES = (

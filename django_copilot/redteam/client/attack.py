@@ -16,9 +16,11 @@ from django.conf import settings
 from django.contrib.admin import AdminSite
 from django.urls import NoReverseMatch, reverse
 
-from ..models import AuditEntry
-from ..switch import is_off
-from .client_bodies import (
+from ...models import AuditEntry
+from ...switch import is_off
+from ..executions import Ledger, check_executions
+from ..world import NotRun, World
+from .bodies import (
     ACCEPTS,
     HOSTILE_EXTRAS,
     METHODS,
@@ -29,15 +31,13 @@ from .client_bodies import (
     random_headers,
     random_ident,
 )
-from .client_decisions import Decisions
-from .client_endpoints import SAFE, Endpoint, reversible
-from .client_pages import Pages
-from .client_play import Play, is_elsewhere
-from .client_projects import Scopes, hostile_rest_framework, more_sites, surroundings
-from .client_sender import MARKS, Sender, Who
-from .client_stage import Puppet, Stage
-from .executions import Ledger, check_executions
-from .world import NotRun, World
+from .decisions import Decisions
+from .endpoints import SAFE, Endpoint, reversible
+from .pages import Pages
+from .play import Play, is_elsewhere
+from .projects import Scopes, hostile_rest_framework, more_sites, surroundings
+from .sender import MARKS, Sender, Who
+from .stage import Puppet, Stage
 
 PART = "client"
 JSON = {"Accept": "application/json"}

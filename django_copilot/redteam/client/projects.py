@@ -26,7 +26,7 @@ from rest_framework.throttling import BaseThrottle
 from rest_framework.versioning import AcceptHeaderVersioning
 from rest_framework.views import APIView
 
-_HERE = "django_copilot.redteam.client_projects"
+_HERE = "django_copilot.redteam.client.projects"
 _URLS = "django_copilot_redteam_urls"
 
 

@@ -13,17 +13,17 @@ from django.db import models
 from django.forms import MultiValueField
 from django.urls import NoReverseMatch, reverse
 
-from ..backends.base import ModelReply, ToolCall
-from ..declaration import entities_of, model_field
-from ..models import AuditEntry, Conversation, Plan
-from .asking import Person, Problem, expect
-from .browser_texts import TEXTS
+from ...backends.base import ModelReply, ToolCall
+from ...declaration import entities_of, model_field
+from ...models import AuditEntry, Conversation, Plan
+from ..honest.asking import Person, Problem, expect
+from ..honest.sentences import form_of
+from ..world import World
 from .live import Live
-from .sentences import form_of
-from .world import World
+from .texts import TEXTS
 
 if TYPE_CHECKING:
-    from .browser import Eyes, Mouth
+    from .judging import Eyes, Mouth
 
 _CLICKS = 8  # on one page
 _RECORDS = 1  # of each entity whose pages are opened

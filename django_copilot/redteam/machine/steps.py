@@ -12,16 +12,16 @@ from typing import Any
 
 from django.db.models import F
 
-from ..conf import get_settings
-from ..exceptions import CallFailed
-from ..models import Plan, Turn
+from ...conf import get_settings
+from ...exceptions import CallFailed
+from ...models import Plan, Turn
+from ..people import Actor
+from ..watch import watching
 from . import lives
 from .facts import Place, facts_of
 from .following import Followed
 from .lives import Life
-from .people import Actor
 from .surroundings import Offer, Surroundings
-from .watch import watching
 
 # Every code that a refusal of these pages may have.
 CODES = frozenset(

@@ -16,10 +16,10 @@ from typing import Any
 from django.apps import apps
 from django.db import connections, router
 
-from ..models import Plan, PlanKind
-from ..tools.document import untyped
-from ..tools.write import all_tools
-from .canaries import business_models
+from ...models import Plan, PlanKind
+from ...tools.document import untyped
+from ...tools.write import all_tools
+from ..canaries import business_models
 
 Rows = Mapping[tuple[str, str], Mapping[str, Any]]  # (label of the model, key as text) → column → value
 OWN_STEPS = ("apply", "reserve", "settle")

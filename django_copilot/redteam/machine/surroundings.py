@@ -22,17 +22,17 @@ from django.test import Client
 from django.test.utils import override_settings
 from django.urls import reverse
 
-from ..backends import scripted
-from ..backends.base import ModelReply, ModelRequest, ToolCall
-from ..models import AuditEntry, AuditValue, Conversation, Message, Plan, Turn
-from ..people import is_service_account
-from ..scope import PERMISSION
-from ..tools.write import Above, Category, all_tools
-from . import tables
-from .canaries import business_models
-from .outside import stand_in
-from .people import Actor
-from .world import NotRun, World
+from ...backends import scripted
+from ...backends.base import ModelReply, ModelRequest, ToolCall
+from ...models import AuditEntry, AuditValue, Conversation, Message, Plan, Turn
+from ...people import is_service_account
+from ...scope import PERMISSION
+from ...tools.write import Above, Category, all_tools
+from .. import tables
+from ..canaries import business_models
+from ..outside import stand_in
+from ..people import Actor
+from ..world import NotRun, World
 
 APPROVE = "django_copilot.approve_plan"
 KNOWN = 3_000  # calls that are asked of the project

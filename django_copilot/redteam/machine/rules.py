@@ -10,13 +10,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from ..people import Actor
+from ..world import NotRun, World
 from . import meddling
 from .following import Broken
 from .lives import AWAITING, EXECUTED, EXPIRED, PROPOSED, STALE, UNCERTAIN, Life
-from .people import Actor
 from .steps import Example
 from .surroundings import Offer, Surroundings, surroundings
-from .world import NotRun, World
 
 STEPS = 25  # of an example
 SHRINKING = 20.0  # seconds after the first finding

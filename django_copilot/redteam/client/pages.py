@@ -13,14 +13,14 @@ from django.contrib.admin.utils import quote
 from django.db import transaction
 from django.urls import reverse
 
-from ..declaration import entities_of
-from ..models import Plan, PlanKind, PlanState
-from .client_bodies import IDENTS, SCALARS, Body, random_ident
-from .client_play import Play
-from .client_sender import Answer, Who
-from .client_stage import Thing
-from .submitting import controls
-from .watch import watching
+from ...declaration import entities_of
+from ...models import Plan, PlanKind, PlanState
+from ..honest.submitting import controls
+from ..watch import watching
+from .bodies import IDENTS, SCALARS, Body, random_ident
+from .play import Play
+from .sender import Answer, Who
+from .stage import Thing
 
 PLAN_INPUT = "_copilot_plan"
 HTML = {"Accept": "text/html"}

@@ -24,14 +24,15 @@ from django.core.management import call_command
 from django.test.utils import override_settings
 from django.utils import timezone, translation
 
-from ..declaration import entities_of
-from ..scope import PERMISSION
-from . import judging, plan_requests
+from ...declaration import entities_of
+from ...scope import PERMISSION
+from ..outside import stand_in
+from ..people import Actor, find_actors
+from ..world import World
+from . import judging
+from . import plans as plan_requests
 from .asking import Person, Problem, expect
-from .outside import stand_in
-from .people import Actor, find_actors
 from .sentences import Said, ident_of, languages, sentence, to_fill, to_search
-from .world import World
 
 _TRIED = 40  # records until one is found that can be changed or deleted
 LEAST = 120  # requests of a short run

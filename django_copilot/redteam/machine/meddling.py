@@ -10,13 +10,13 @@ from django.contrib.auth.models import Group, Permission
 from django.db import IntegrityError, models, router, transaction
 from django.db.models.deletion import ProtectedError, RestrictedError
 
-from .. import switch
-from ..conf import get_settings
-from ..models import Plan
-from ..scope import PERMISSION
-from ..tools.write import all_tools
+from ... import switch
+from ...conf import get_settings
+from ...models import Plan
+from ...scope import PERMISSION
+from ...tools.write import all_tools
+from ..people import Actor
 from .lives import Life
-from .people import Actor
 from .steps import Example
 from .surroundings import APPROVE, models_by_label, rows_of
 

@@ -13,9 +13,9 @@ from django.db import connections, transaction
 from django.test.utils import override_settings
 from django.urls import reverse
 
-from ..backends.scripted import Call, Script, Text, running
-from .people import Actor
-from .world import World
+from ...backends.scripted import Call, Script, Text, running
+from ..people import Actor
+from ..world import World
 
 _ROUNDS = 8  # that a scripted model goes on talking
 

@@ -15,8 +15,8 @@ from django.db import models
 from django.forms import MultiValueField
 from django.utils import timezone, translation
 
-from ..declaration import model_field
-from .rights import Rights
+from ...declaration import model_field
+from ..rights import Rights
 
 LANGUAGES = ("en", "pl", "ru")
 SENTENCES: Mapping[str, Mapping[str, str]] = {

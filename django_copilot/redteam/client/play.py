@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 
 from django.contrib.admin import AdminSite
 
-from .client_bodies import FOREIGN, random_ident
-from .client_endpoints import APPROVE, Endpoint, Rule
-from .client_sender import MARKS, Sender, Who, token_header
-from .client_stage import Stage, Thing
-from .people import Actor
-from .world import World
+from ..people import Actor
+from ..world import World
+from .bodies import FOREIGN, random_ident
+from .endpoints import APPROVE, Endpoint, Rule
+from .sender import MARKS, Sender, Who, token_header
+from .stage import Stage, Thing
 
 
 @dataclass(kw_only=True)

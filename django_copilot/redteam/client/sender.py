@@ -16,14 +16,14 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from ..models import Plan, PlanKind, Switch
-from . import client_rows as rows
-from .client_bodies import Body
-from .client_endpoints import CHAT_CODES, Endpoint, Rule, Standing, allowed
-from .executions import CLAIMED, Ledger, check_moved, find_plan
-from .people import Actor
-from .watch import Watched, watching
-from .world import World, _tables
+from ...models import Plan, PlanKind, Switch
+from ..executions import CLAIMED, Ledger, check_moved, find_plan
+from ..people import Actor
+from ..watch import Watched, watching
+from ..world import World, _tables
+from . import rows
+from .bodies import Body
+from .endpoints import CHAT_CODES, Endpoint, Rule, Standing, allowed
 
 TOKEN = re.compile(r"zp[a-z2-7]{10}")  # in what one person wrote; another one may not come to see it
 MARKS = ("hijack", "loginas", "impersonate")  # of who acts as somebody else, as three packages leave them

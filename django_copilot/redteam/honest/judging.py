@@ -16,10 +16,10 @@ from django.urls import reverse
 from django.utils import translation
 from django.utils.dateparse import parse_date, parse_datetime, parse_time
 
-from ..declaration import model_field
-from . import tables
+from ...declaration import model_field
+from .. import tables
+from ..rights import Rights
 from .asking import Person, expect, undone
-from .rights import Rights
 from .sentences import Said, form_of
 from .submitting import as_posted, controls
 

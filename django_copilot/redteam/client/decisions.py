@@ -8,13 +8,13 @@ from typing import Any
 
 from django.contrib.admin import AdminSite
 
-from ..models import PlanState
-from .client_at_once import confirm_at_once
-from .client_bodies import HOSTILE_EXTRAS, as_form, as_json, edited
-from .client_endpoints import APPROVE, TABLE, Endpoint
-from .client_play import Play, is_elsewhere
-from .client_sender import MARKS, Who
-from .client_stage import Thing
+from ...models import PlanState
+from .at_once import confirm_at_once
+from .bodies import HOSTILE_EXTRAS, as_form, as_json, edited
+from .endpoints import APPROVE, TABLE, Endpoint
+from .play import Play, is_elsewhere
+from .sender import MARKS, Who
+from .stage import Thing
 
 JSON = {"Accept": "application/json"}
 VERBS = (

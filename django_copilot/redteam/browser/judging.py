@@ -22,17 +22,17 @@ from django.test.utils import override_settings
 from django.urls import reverse
 from django.utils import timezone, translation
 
-from ..backends.base import ModelReply, ModelRequest
-from ..backends.scripted import Script, running
-from ..scope import PERMISSION
-from .asking import Person, undone
-from .browser_texts import EVIL, TEXTS
-from .browser_tour import Tour
-from .canaries import _is_login as is_login
-from .canaries import business_models, hostile_labels, text_fields
+from ...backends.base import ModelReply, ModelRequest
+from ...backends.scripted import Script, running
+from ...scope import PERMISSION
+from ..canaries import _is_login as is_login
+from ..canaries import business_models, hostile_labels, text_fields
+from ..honest.asking import Person, undone
+from ..people import Actor
+from ..world import NotRun, World
 from .live import Live, serving
-from .people import Actor
-from .world import NotRun, World
+from .texts import EVIL, TEXTS
+from .tour import Tour
 
 PROGRAM = "COPILOT_REDTEAM_CHROMIUM"
 FLAGS = (

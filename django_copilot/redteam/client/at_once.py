@@ -16,13 +16,13 @@ from typing import Any
 from django.contrib.admin import AdminSite
 from django.db import connection, connections
 
-from ..models import AuditEntry, Plan
-from . import client_rows as rows
-from .client_endpoints import Endpoint
-from .client_sender import Sender, Who
-from .client_stage import Thing
-from .executions import find_plan
-from .outside import opened, stand_in
+from ...models import AuditEntry, Plan
+from ..executions import find_plan
+from ..outside import opened, stand_in
+from . import rows
+from .endpoints import Endpoint
+from .sender import Sender, Who
+from .stage import Thing
 
 THREADS = 4
 JSON = {"Accept": "application/json"}

@@ -13,10 +13,10 @@ from django.contrib.admin import AdminSite
 from django.contrib.auth import get_user_model
 from django.urls import NoReverseMatch, URLPattern, URLResolver, get_resolver, reverse
 
-from ..models import AuditEntry
-from .people import Actor
-from .rights import Rights
-from .world import World
+from ...models import AuditEntry
+from ..people import Actor
+from ..rights import Rights
+from ..world import World
 
 SAFE = ("GET", "HEAD", "OPTIONS", "TRACE")
 USE, APPROVE = "django_copilot.use_copilot", "django_copilot.approve_plan"

@@ -1,0 +1,1 @@
+"""The honest requests, so that zero is not won by refusing."""

@@ -1,0 +1,1 @@
+"""The state machine over plans, decisions, rights, records and the clock."""
