@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 from django.middleware.security import SecurityMiddleware
@@ -14,9 +13,9 @@ from django_copilot.models import Conversation, Plan
 from django_copilot.testing import Call, script
 from example_project.store.models import Customer, Order, Product
 
+from ..corpora import INJECTIONS
 from .panel import Rows
 
-CORPUS = Path(__file__).parents[3] / "shared" / "corpora" / "injections.jsonl"
 TEXTS = [
     "<img src=x onerror=\"document.title='taken'\">",
     "<script>document.title='taken'</script>",
@@ -44,8 +43,8 @@ def code(found):
 def seeded():
     """Return our own texts, and a sample of a corpus where there is one."""
     found = list(TEXTS)
-    if CORPUS.is_file():
-        lines = CORPUS.read_text(encoding="utf-8").splitlines()
+    if INJECTIONS.is_file():
+        lines = INJECTIONS.read_text(encoding="utf-8").splitlines()
         found += [json.loads(line)["text"][:110] for line in lines[:: max(1, len(lines) // 12)]]
     return [" ".join(each.split()) for each in found]
 

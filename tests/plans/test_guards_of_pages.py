@@ -144,7 +144,7 @@ PAST = NOW - datetime.timedelta(hours=1)
         ({"state": PlanState.REJECTED}, False, False),
         ({"state": PlanState.EXECUTED}, False, False),
     ],
-    ids=str,
+    ids=lambda value: ",".join(value) if isinstance(value, dict) else str(value),
 )
 def test_a_plan_is_opened_and_claimed_within_its_windows(
     desk: Desk, values: dict[str, Any], opens: bool, claims: bool

@@ -352,7 +352,7 @@ SOON, AGO = (timezone.now() + datetime.timedelta(hours=n) for n in (1, -1))
         ({"state": PlanState.AWAITING_APPROVAL, "approve_by": AGO}, False),
         ({"state": PlanState.EXECUTED, "approve_by": SOON}, False),
     ],
-    ids=str,
+    ids=lambda value: ",".join(value) if isinstance(value, dict) else str(value),
 )
 def test_only_so_many_of_her_plans_wait(
     world: World, draft: PlanDraft, monkeypatch: pytest.MonkeyPatch, values: Any, waits: bool

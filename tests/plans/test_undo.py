@@ -235,7 +235,9 @@ def test_an_undo_is_made_and_carried_out_under_todays_rights(
 
 
 def test_a_value_that_the_form_would_put_back_otherwise_is_not_put_back(world: World) -> None:
-    order = order_for(number="SO-9000777", shipping_name="Ola ")  # as another program wrote it; a form strips it
+    order = order_for(
+        number="SO-9000777", shipping_name="Ola "
+    )  # as another program wrote it; a form strips it
     plan = propose(world.client, "relabel", {"order": order.number, "name": "Kari"})
     assert outcome(decide(world.client, plan, "confirm")) == (200, "executed")
     assert outcome(decide(world.client, plan, "undo")) == (409, "not_undoable")
