@@ -111,4 +111,14 @@ EQUIVALENT: dict[str, str] = {
         "the long way gives the same address"
     ),
     "scope.py:page_url:1:if not shared": "the long way gives the same address",
+    "plans/projection.py:_Projection._value:1:operand field.many_to_many": (
+        "a relation to many has a remote field, too"
+    ),
+    "plans/projection.py:_Projection._can:1:operand not self.is_own": (
+        "why_not_approver refuses her own plans"
+    ),
+    "plans/proposals.py:remake:1:if plan.turn_id": "no turn is found by no key, by a statement more",
+    "declaration.py:never_fillable:1:if field is None": (
+        "what is no field is neither a file nor binary data nor a password of the model's"
+    ),
 }

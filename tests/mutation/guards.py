@@ -320,7 +320,7 @@ class _Instrument(ast.NodeTransformer):
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
         """Force the branch that refuses nothing: of two texts that is the empty one, else what is something."""
-        is_code = "str" in (self._returns[-1] if self._returns else "")
+        is_code = bool(self._returns) and self._returns[-1] == "str"
         body, orelse = _is_nothing(node.body), _is_nothing(node.orelse)
         if not self._depth or body == orelse or id(node) in self._made:
             return self.generic_visit(node)

@@ -26,7 +26,20 @@ from example_project.store.models import Order
 from tests.tools.declared import draft_for
 
 from .test_guards_of_plans import approver_of, decider, owner
-from .tools import World, audited, decide, let_pass, order_for, outcome, propose, relabel, staff, stored
+from .tools import (
+    World,
+    audited,
+    decide,
+    grant,
+    let_pass,
+    order_for,
+    outcome,
+    propose,
+    relabel,
+    revoke,
+    staff,
+    stored,
+)
 
 APPROVES = ("django_copilot.use_copilot", "django_copilot.approve_plan")
 
@@ -196,6 +209,9 @@ def test_a_new_plan_is_made_by_its_owner_who_acts_for_herself(world: World, act:
     assert code_of(act, plan, approver_of(plan)) == (404, "not_found")
     assert code_of(act, plan, owner(plan, impersonated=True)) == (403, "impersonated")
     assert code_of(act, plan, owner(plan, key="")) == (403, "service_account")
+    revoke(User.objects.get(username="support"), "django_copilot.use_copilot")
+    assert code_of(act, plan, owner(plan)) == (403, "not_allowed")
+    grant(User.objects.get(username="support"), "django_copilot.use_copilot")
     lost = stored(made)
     lost.scope = {**lost.scope, "keys": {"tenant": "acme"}}
     assert code_of(act, lost, owner(plan)) == (409, "scope_unavailable")
@@ -240,11 +256,14 @@ def test_what_is_over_is_made_again_once(world: World, monkeypatch: pytest.Monke
     assert (fresh.made_from, Plan.objects.get(pk=plan.pk).state) == (plan, "expired")
     assert ("expired", "") in audited(made)
     assert undoing.again(stored(made), owner(plan)) == fresh
+    Plan.objects.filter(pk=fresh.pk).update(state=PlanState.REJECTED)
+    older, fresh = fresh, undoing.again(stored(made), owner(plan))
+    assert fresh != older  # which can't be decided on any more
     # Somebody was faster: it is found under the lock.
     found = iter([None, fresh])
     monkeypatch.setattr(undoing, "_made_from", lambda plan: next(found))
     assert undoing.again(stored(made), owner(plan)) == fresh
-    assert Plan.objects.filter(made_from=plan).count() == 1
+    assert Plan.objects.filter(made_from=plan).count() == 2
 
 
 def test_a_second_click_gives_the_new_plan_though_it_could_not_be_made_any_more(world: World) -> None:
@@ -390,7 +409,9 @@ def test_three_that_she_has_declined_are_enough(world: World, draft: PlanDraft) 
 
 
 def test_a_turn_waits_for_the_plan_in_place_of_its_own(world: World, draft: PlanDraft) -> None:
+    earlier = stored(world.propose("Nils"))
     plan = stored(world.propose())
+    assert earlier.turn != plan.turn
     turn = Turn.objects.get(pk=plan.turn_id)
     assert (turn.state, turn.stored["plan"]) == ("waiting", str(plan.pk))
     by = owner(plan)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ from django_copilot.plans import proposals
 from django_copilot.scope import enter_scope
 from django_copilot.tools import write
 from django_copilot.tools.document import digest_of, is_intact
-from django_copilot.tools.guard import _running, only_reading, through_context
+from django_copilot.tools.guard import NotAPreview, _Guard, _running, only_reading, through_context
 from django_copilot.tools.offered import may_use_tool
 from example_project.store.models import Order
 from tests.plans.tools import World, staff, stored
@@ -252,3 +253,32 @@ def test_after_a_preview_everything_is_as_it_was(world: World) -> None:
             assert Order.objects.count()
     assert _running.get() is None
     Order.objects.update(number=F("number"))
+
+
+def test_what_was_done_first_is_what_is_said(world: World) -> None:
+    """Whatever comes after it, in the preview or at its end."""
+    guard = _Guard(may_call=False)
+    for what in ("one", "another"):
+        with pytest.raises(NotAPreview, match="one"):
+            guard.refuse(what)
+
+    def does_both() -> None:
+        with only_reading():
+            with suppress(NotAPreview), transaction.atomic():
+                Order.objects.update(number=F("number"))
+            transaction.on_commit(lambda: None)
+
+    with pytest.raises(NotAPreview, match="write"):
+        does_both()
+
+
+def test_the_contexts_own_work_may_leave_the_process() -> None:
+    guard = _Guard(may_call=False)
+    assert guard.keeps_in
+    guard.depth = 1
+    assert not guard.keeps_in
+    assert not _Guard(may_call=True).keeps_in
+
+
+def test_a_plan_that_sends_nothing_has_no_payload(world: World) -> None:
+    assert draft_for("support", "relabel", {"order": world.order.number, "name": "Kari"}).payload == ""
