@@ -58,6 +58,12 @@ def test_one_right_is_enough_to_do_anything_with_an_entity(see: See, verb: str) 
     assert see(depot.Diary, declared(read=["title"]), verb).is_usable
 
 
+def test_of_what_she_may_not_view_she_reads_nothing(see: See) -> None:
+    entity = see(depot.Diary, declared(read=["title"]), "add")
+    assert entity.is_usable
+    assert entity.readable() == ()
+
+
 def test_without_a_right_there_is_nothing_to_do(see: See) -> None:
     class Closed(declared(read=["title"])):  # type: ignore[misc]
         def has_module_permission(self, request: Any) -> bool:

@@ -121,4 +121,5 @@ EQUIVALENT: dict[str, str] = {
     "declaration.py:never_fillable:1:if field is None": (
         "what is no field is neither a file nor binary data nor a password of the model's"
     ),
+    "tools/offered.py:may_use_tool:1:operand entity is None": "what fails is a no there",
 }

@@ -15,7 +15,7 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from django_copilot import Approval, Preview, write_tool
+from django_copilot import Approval, Preview, gate, write_tool
 from django_copilot.access import Access
 from django_copilot.models import Plan, PlanKind, PlanState
 from django_copilot.plans import proposals
@@ -25,7 +25,7 @@ from django_copilot.tools.document import digest_of, is_intact
 from django_copilot.tools.guard import NotAPreview, _Guard, _running, only_reading, through_context
 from django_copilot.tools.offered import may_use_tool
 from example_project.store.models import Order
-from tests.plans.tools import World, staff, stored
+from tests.plans.tools import World, propose, staff, stored
 from tests.plans.tools import tool as tool  # a fixture
 
 from .declared import HERE, context, draft_for
@@ -177,6 +177,23 @@ def test_an_undo_and_the_plan_itself_do_not_count(world: World) -> None:
     assert rule.seen == [(0, 0)]
 
 
+def test_a_plan_that_is_looked_at_again_does_not_count_itself(world: World) -> None:
+    rule = Counts()
+
+    def pay(ctx: Any, order: str) -> Preview:
+        """Pay."""
+        return Preview(ctx.get(Order, number=order), shipping_name="Paid", amount=7)
+
+    write_tool(Order, approval=rule)(pay)
+    plan = stored(propose(world.client, "pay", {"order": world.order.number}))
+    Plan.objects.filter(pk=plan.pk).update(state=PlanState.EXECUTING, confirmed_at=NOW)
+    with enter_scope(HERE, plan.user_id) as request:
+        access = Access(admin.site, request)
+        gate.look_again(access, plan)
+        gate.look_afresh(access, plan)
+    assert rule.seen == [(0, 0), (0, 0), (1, 7)]
+
+
 class Writes(Approval):
     def is_needed(self, ctx: Any, preview: Preview, usage: Any) -> bool:
         Order.objects.update(number=F("number"))
@@ -197,6 +214,9 @@ def test_a_rule_that_writes_or_breaks_its_transaction_is_a_yes_and_no_more(world
 
     write_tool(Order, approval=rule())(pay)
     assert draft_for("support", "pay", {"order": world.order.number}).needs_approval
+    plan = stored(propose(world.client, "pay", {"order": world.order.number}))
+    with enter_scope(HERE, plan.user_id) as request:
+        assert gate.look_afresh(Access(admin.site, request), plan).needs_approval
     assert not transaction.get_connection().needs_rollback
     assert Order.objects.filter(pk=world.order.pk).exists()
 
