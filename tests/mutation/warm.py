@@ -119,9 +119,6 @@ class Warm:
             def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
                 found.extend(each.nodeid for each in items if not each.get_closest_marker("browser"))
 
-        read, write = os.pipe()
-        os.close(read)
-        os.close(write)
         log = self.folder / "collect.txt"
         with log.open("w+") as out:
             kept = os.dup(1), os.dup(2)
