@@ -15,13 +15,13 @@ from typing import Any
 
 from django.apps import apps
 from django.contrib.admin import AdminSite
-from django.contrib.auth import get_user_model
 from django.core.exceptions import ObjectDoesNotExist, ValidationError
 from django.db import models
 
 from ..audit.verification import verify
 from ..exceptions import CopilotError
 from ..models import AuditEntry, Plan, PlanKind, PlanState
+from ..people import is_service_account
 from ..scope import Scope, enter_scope
 from ..tools.write import all_tools
 from .outside import Outside, opened
@@ -199,13 +199,17 @@ def _why_not(site: AdminSite, request: Any, actor: Actor, plan: Plan, verb: str)
         return "" if own else "it is another person's"
     if plan.kind != PlanKind.TOOL:
         return "it is carried out on a page of the admin's"
+    if is_service_account(user):
+        return "it is a service account"
+    tool = all_tools().get(plan.tool)
     if verb != "approve":
         if not own:
             return "it is another person's"
+        if not user.has_perms((USE, *(tool.permissions if tool is not None else ()))):
+            return "she may not use the assistant or this tool"
         return _why_not_record(site, request, plan.model, plan.object_pk, _verb_of(plan))
     if own or str(actor.pk) in (plan.confirmed_by, plan.proposed_by):
         return "she asked for it herself"
-    tool = all_tools().get(plan.tool)
     if not user.has_perms((APPROVE, *(tool.approve_permissions if tool is not None else ()))):
         return "she may not approve"
     for each in plan.document["records"]:
@@ -234,11 +238,6 @@ def _why_not_record(site: AdminSite, request: Any, label: str, pk: str, verb: st
     asked["delete"] = model_admin.has_delete_permission
     hook = asked.get(verb, model_admin.has_view_or_change_permission)
     return "" if hook(request, obj) else f"she may not {verb} {label} {pk}"
-
-
-def may_use(actor: Actor, site: AdminSite) -> bool:
-    """Tell whether a person holds the right to use the assistant."""
-    return bool(get_user_model()._default_manager.get(pk=actor.pk).has_perm(USE))
 
 
 # -- the join -----------------------------------------------------------------------------------------------

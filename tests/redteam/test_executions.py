@@ -16,7 +16,7 @@ from django_copilot.redteam.client.attack import Client
 from django_copilot.redteam.client.decisions import Decisions
 from django_copilot.redteam.client.sender import Who
 from django_copilot.redteam.client.stage import Thing
-from django_copilot.redteam.executions import Ledger, check_executions, find_outside
+from django_copilot.redteam.executions import Ledger, check_executions, find_outside, why_not
 from django_copilot.redteam.world import World
 from django_copilot.scope import Scope
 from example_project.store.models import Order
@@ -143,7 +143,7 @@ def test_a_decision_of_a_service_account_is_found(client: Client, monkeypatch: p
     for module in ("django_copilot.plans.deciders", "django_copilot.gate"):
         monkeypatch.setattr(f"{module}.is_service_account", lambda user: False)
     assert post(client, "bot", thing, "confirm") == 200
-    assert any("not a person who acts for herself" in each for each in found(client))
+    assert any("it is a service account" in each for each in found(client))
 
 
 def test_a_second_person_who_may_not_is_found(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,6 +166,19 @@ def test_rights_that_are_gone_are_found(client: Client, monkeypatch: pytest.Monk
     assert client.world.report.findings.total() == 0
     why = client.sender.ledger.decisions[-1].may_not
     assert why == f"store.order {target} is not among her rows"
+
+
+@pytest.mark.parametrize("lost", ["django_copilot.use_copilot", "store.propose_refund"])
+def test_a_permission_that_is_gone_stands_against_her(client: Client, lost: str) -> None:
+    thing = plan_of(client, "support", amount=500)
+    plan, site, owner = Plan.objects.get(pk=thing.ident), client.sites[0], actor(client, "support")
+    assert why_not(client.world, owner, site, plan, "confirm") == ""
+    app_label, codename = lost.split(".")
+    for group in owner.user().groups.all():
+        group.permissions.remove(
+            *group.permissions.filter(content_type__app_label=app_label, codename=codename)
+        )
+    assert why_not(client.world, owner, site, plan, "confirm") == "she may not use the assistant or this tool"
 
 
 def test_an_act_of_the_other_system_that_nobody_decided_on_is_found(client: Client) -> None:
