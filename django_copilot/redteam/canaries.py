@@ -19,7 +19,7 @@ from typing import Any
 from django.apps import apps
 from django.contrib.auth import get_user_model
 from django.contrib.auth.base_user import AbstractBaseUser
-from django.db import models
+from django.db import DatabaseError, connections, models, router, transaction
 from django.utils.text import format_lazy
 
 from ..declaration import SECRET
@@ -60,10 +60,18 @@ def business_models() -> list[Any]:
         model
         for model in apps.get_models(include_auto_created=True)
         if model._meta.app_label not in NOT_BUSINESS
-        and model._meta.managed
         and not model._meta.proxy
+        and _has_table(model)
         and model._meta.label_lower != "auth.permission"
     ]
+
+
+def _has_table(model: Any) -> bool:
+    """Tell whether there are rows: a model that Django does not manage may have no table."""
+    if model._meta.managed:
+        return True
+    connection = connections[router.db_for_read(model)]
+    return model._meta.db_table in connection.introspection.table_names()
 
 
 def text_fields(model: Any) -> Iterator[models.Field[Any, Any]]:
@@ -104,7 +112,16 @@ def plant(texts: Sequence[str], *, seed: int, most: int = 20_000) -> Canaries:
                 setattr(obj, each.attname, value)
                 canaries.cells[mark] = Cell(model, obj.pk, each.name)
             changed.append(obj)
-        model._base_manager.bulk_update(changed, [each.name for each in fields], batch_size=200)
+        try:
+            with transaction.atomic(using=router.db_for_write(model)):
+                model._base_manager.bulk_update(changed, [each.name for each in fields], batch_size=200)
+        except DatabaseError as error:  # a view, say
+            for each in fields:
+                canaries.skipped[f"{model._meta.label_lower}.{each.name}"] = f"it can't be written: {error}"[
+                    :200
+                ]
+        if model._base_manager.count() > most:
+            canaries.skipped[model._meta.label_lower] = f"rows after the first {most:,} hold no marks"
     return canaries
 
 

@@ -1,21 +1,25 @@
 """Oracle 4: the same calls on two databases that differ only in what the person may not see give the same answers.
 
 The second database is the first with every hidden value changed, inside a transaction that is taken back. What is
-hidden is asked of ``rights``: twice, once for what her admin does not show her, where answers to the model and to
-her must agree, and once for what is not declared, where those to the model must. A field on which the project's own
-rules depend (changing it changes what she may see, or a label) is left alone and listed as a residual channel.
+hidden is asked of ``rights``: once for what her admin does not show her, where answers to the model and to her must
+agree, and once for what is not declared, where those to the model must. A third time the hidden records themselves
+are gone, as far as no visible one refers to them: that there are any must not be told either. A field on which the
+project's own rules depend (changing it changes what she may see, or a label) is left alone and listed as a residual
+channel.
 """
 
 from __future__ import annotations
 
 import datetime
 import decimal
+import hashlib
 import json
 import re
 import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from django.contrib.admin import AdminSite
@@ -33,7 +37,9 @@ from .statements import Judge
 from .watch import UNSCOPED
 from .world import World
 
-Level = Literal["person", "model"]
+Level = Literal["person", "model", "rows"]
+Changing = Callable[[], AbstractContextManager[None]]
+MOST_ROWS = 2_000  # of one model that are varied
 _RANDOM = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\b[0-9a-f]{32,64}\b"
     r"|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)"
@@ -53,17 +59,22 @@ def run(world: World, *, number: int, calls: int) -> None:
     """Compare so many calls, spread over people, sites and both levels."""
     rng = world.rng("interference", number)
     places = [(actor, site) for actor in world.actors for site in world.sites]
-    levels: tuple[Level, ...] = ("person", "model")
+    levels: tuple[Level, ...] = ("person", "model", "rows")
     share = max(1, calls // (len(places) * len(levels)))
     for actor, site in places:
         known = known_of(world, site)
         for level in levels:
             key = actor.pk, site.name, level
             if key not in world.hidden:
-                world.hidden[key] = hidden_cells(world, actor, site, level=level)
+                world.hidden[key] = (
+                    hidden_rows(world, actor, site)
+                    if level == "rows"
+                    else hidden_cells(world, actor, site, level=level)
+                )
             hidden = world.hidden[key]
             made = [Grammar(known, rng).call() for _ in range(share)]
-            compare(world, actor, site, made, hidden, level=level, number=number)
+            change = partial(without if level == "rows" else changed, hidden)
+            compare(world, actor, site, made, change, level=level, number=number)
     world.report.count("calls compared on two databases", share * len(places) * len(levels))
 
 
@@ -72,7 +83,7 @@ def compare(
     actor: Actor,
     site: AdminSite,
     calls: list[ToolCall],
-    hidden: Mapping[tuple[Any, str], list[Any]],
+    change: Changing,
     *,
     level: Level,
     number: int,
@@ -80,7 +91,7 @@ def compare(
     """Send the calls to the database as it is and to the changed one, and report each difference."""
     judge = Judge(world, actor, site)
     before = [_answer(world, actor, site, call, judge) for call in calls]
-    with changed(hidden):
+    with change():
         world.forget()
         after = [_answer(world, actor, site, call, judge) for call in calls]
     world.forget()
@@ -90,16 +101,20 @@ def compare(
             f"{call.name[:80]} {call.arguments[:400]!r}"
         )
         world.report.count("tool calls", 2)
-        if one.by_rule or other.by_rule:
-            world.report.residual[call.name] = "what it says depends on rows that it reads by ctx.unscoped"
+        told_alike = (one.kind, one.to_model, one.to_person) == (other.kind, other.to_model, other.to_person)
+        if not told_alike and (one.by_rule or other.by_rule):
+            told = _difference(one.to_model, other.to_model)
+            world.report.residual[call.name] = (
+                f"what it says depends on rows that it reads by ctx.unscoped: {told}"
+            )
             continue
         if (one.kind, one.to_model) != (other.kind, other.to_model):
             world.report.found(4, f"the model is told {_difference(one.to_model, other.to_model)}", case=case)
-        elif level == "person" and one.to_person != other.to_person:
+        elif level != "model" and one.to_person != other.to_person:
             world.report.found(
                 4, f"the person is shown {_difference(one.to_person, other.to_person)}", case=case
             )
-        elif one.statements != other.statements:
+        elif level != "rows" and one.statements != other.statements:
             told = _difference("\n".join(one.statements), "\n".join(other.statements))
             world.report.found(4, f"the statements differ: {told}", case=case)
 
@@ -146,10 +161,17 @@ def hidden_cells(
                 or model._meta.app_label == "auth"
             ):
                 continue
-            keys = list(model._base_manager.order_by("pk").values_list("pk", flat=True)[:2_000])
+            keys = list(model._base_manager.order_by("pk").values_list("pk", flat=True)[:MOST_ROWS])
             seen = {pk: _seen(rights, model, pk, level) for pk in keys}
+            for many in model._meta.many_to_many:
+                world.report.unmeasured[f"{model._meta.label_lower}.{many.name}"] = "not varied: many to many"
             for each in model._meta.concrete_fields:
                 if each.primary_key or not _can_change(each):
+                    if not each.primary_key and not isinstance(
+                        each, models.FileField
+                    ):  # a file's name is marked
+                        name = f"{model._meta.label_lower}.{each.name}"
+                        world.report.unmeasured[name] = "not varied: binary data, or a relation of one to one"
                     continue
                 pks = [pk for pk in keys if each.name not in seen[pk]]
                 if pks:
@@ -158,7 +180,7 @@ def hidden_cells(
 
     def decides(cells: list[tuple[Any, str]]) -> list[tuple[Any, str]]:
         """Return those of the fields on which what she may see depends, by halves."""
-        with changed({each: found[each] for each in cells}):
+        with changed({each: found[each] for each in cells}, unmeasured=world.report.unmeasured.__setitem__):
             world.forget()
             same = _picture(world, actor, site, found, level) == picture
         world.forget()
@@ -202,8 +224,15 @@ class _TakenBack(Exception):
 
 
 @contextmanager
-def changed(hidden: Mapping[tuple[Any, str], list[Any]]) -> Iterator[None]:
-    """Give other values to the hidden cells inside the block, and take all of that back at its end."""
+def changed(
+    hidden: Mapping[tuple[Any, str], list[Any]],
+    *,
+    unmeasured: Callable[[str, str], object] = lambda name, why: None,
+) -> Iterator[None]:
+    """Give other values to the hidden cells inside the block, and take all of that back at its end.
+
+    ``unmeasured`` hears of each field that a constraint of the project's lets keep its values, and why.
+    """
     alias = router.db_for_write(next(iter(hidden))[0]) if hidden else "default"
     try:
         with transaction.atomic(using=alias):
@@ -211,8 +240,10 @@ def changed(hidden: Mapping[tuple[Any, str], list[Any]]) -> Iterator[None]:
                 try:
                     with transaction.atomic(using=alias):
                         _give_other_values(model, model._meta.get_field(name), pks, alias)
-                except DatabaseError:
-                    continue  # a constraint of the project's: this field keeps its values
+                except DatabaseError as error:
+                    unmeasured(
+                        f"{model._meta.label_lower}.{name}", f"it can't be given other values: {error}"[:200]
+                    )
             yield
             raise _TakenBack
     except _TakenBack:
@@ -224,9 +255,23 @@ def _give_other_values(model: Any, field: Any, pks: list[Any], alias: str) -> No
     connection, pk = connections[alias], model._meta.pk
     quote = connection.ops.quote_name
     held = dict(model._base_manager.using(alias).values_list("pk", field.attname))
+    if field.remote_field is not None:
+        others = list(
+            field.remote_field.model._base_manager.order_by("pk").values_list(
+                field.target_field.attname, flat=True
+            )[:50]
+        )
+
+        def other(key: Any) -> Any:
+            return next((each for each in others if each != held[key]), held[key])
+    else:
+
+        def other(key: Any) -> Any:
+            return other_value(field, held[key], key)
+
     rows = [
         (
-            field.get_db_prep_save(other_value(field, held[key]), connection),
+            field.get_db_prep_save(other(key), connection),
             pk.get_db_prep_value(key, connection),
         )
         for key in pks
@@ -238,11 +283,20 @@ def _give_other_values(model: Any, field: Any, pks: list[Any], alias: str) -> No
 
 
 def _can_change(each: models.Field[Any, Any]) -> bool:
-    return each.remote_field is None and not isinstance(each, models.BinaryField | models.FileField)
+    return not isinstance(each, models.BinaryField | models.FileField) and not (
+        each.remote_field is not None and each.unique
+    )
 
 
-def other_value(each: Any, value: Any) -> Any:
-    """Return another value that the column can hold; of the same value always the same."""
+def other_value(each: Any, value: Any, key: Any = "") -> Any:
+    """Return another value that the column can hold; of the same value and key always the same."""
+    if each.unique and isinstance(value, str):
+        made = hashlib.sha256(f"{key} {value}".encode()).hexdigest()
+        return made[: each.max_length or 64]
+    if each.unique and type(value) is int:
+        return value + 1_000_003
+    if value is None:
+        return _instead_of_nothing(each)
     if each.choices:
         others = [raw for raw, _label in each.flatchoices if raw != value]
         return others[0] if others else value
@@ -259,12 +313,96 @@ def other_value(each: Any, value: Any) -> Any:
             return value + datetime.timedelta(days=1)
         case uuid.UUID():
             return uuid.UUID(int=value.int ^ 1)
-        case str() if value:
-            last = "x" if value[-1] != "x" else "y"  # of the same length, and still unique where it was
-            return (
-                value[:-1] + last if not each.unique else value[:-2] + f"{(sum(map(ord, value)) % 90) + 10}"
-            )
+        case str():
+            return value[:-1] + ("x" if value[-1:] != "x" else "y")
+        case list():
+            return [*value, "copilot"]
         case dict():
             return {**value, "copilot": json.dumps(value, sort_keys=True, default=str)[:20]}
         case _:
             return value
+
+
+def _instead_of_nothing(each: Any) -> Any:
+    """Return a value for a column that holds none."""
+    if each.choices:
+        return each.flatchoices[0][0]
+    match each:
+        case models.BooleanField():
+            return True
+        case models.IntegerField() | models.DecimalField() | models.FloatField():
+            return 1
+        case models.DateTimeField():
+            return datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
+        case models.DateField():
+            return datetime.date(2020, 1, 1)
+        case models.CharField() | models.TextField():
+            return "x"
+        case _:
+            return None
+
+
+# -- whether there is anything hidden ------------------------------------------------------------------------
+
+
+def hidden_rows(world: World, actor: Actor, site: AdminSite) -> dict[Any, list[Any]]:
+    """Return the keys, by model, of records that the person may not see and to which no visible one refers.
+
+    Those on which the project's own rules depend are left out and reported as residual.
+    """
+    found: dict[Any, list[Any]] = {}
+    with world.rights(actor, site) as rights:
+        referred: dict[Any, set[Any]] = {}
+        seen = {model: rights.rows(model) for model in site._registry if model in business_models()}
+        for model, rows in seen.items():
+            for each in model._meta.concrete_fields:
+                if each.remote_field is not None:
+                    held = {getattr(obj, each.attname) for obj in rows.values()}
+                    referred.setdefault(each.remote_field.model, set()).update(held)
+            for each in model._meta.many_to_many:
+                through: Any = each.remote_field.through
+                mine, other = each.m2m_field_name(), each.m2m_reverse_field_name()
+                held = set(
+                    through._base_manager.filter(**{f"{mine}__in": list(rows)}).values_list(other, flat=True)
+                )
+                referred.setdefault(each.remote_field.model, set()).update(held)
+        for model, rows in seen.items():
+            if issubclass(model, AbstractBaseUser) or model._meta.app_label == "auth":
+                continue
+            keys = model._base_manager.order_by("pk").values_list("pk", flat=True)[:MOST_ROWS]
+            gone = [pk for pk in keys if pk not in rows and pk not in referred.get(model, ())]
+            if gone:
+                found[model] = gone
+    cells = {(model, ""): keys for model, keys in found.items()}
+    picture = _picture(world, actor, site, cells, "person")
+    for model in list(found):
+        with without({model: found[model]}):
+            world.forget()
+            same = _picture(world, actor, site, cells, "person") == picture
+        world.forget()
+        if not same:
+            del found[model]
+            world.report.residual[model._meta.label_lower] = "what people may see depends on which there are"
+    return found
+
+
+@contextmanager
+def without(hidden: Mapping[Any, list[Any]]) -> Iterator[None]:
+    """Take hidden records away inside the block, with nothing of the project's hearing of it, and put them back."""
+    alias = router.db_for_write(next(iter(hidden))) if hidden else "default"
+    connection = connections[alias]
+    quote = connection.ops.quote_name
+    try:
+        with transaction.atomic(using=alias):
+            for model, keys in hidden.items():
+                pk = model._meta.pk
+                table, column = quote(model._meta.db_table), quote(pk.column)
+                with connection.cursor() as cursor:
+                    cursor.executemany(
+                        f"DELETE FROM {table} WHERE {column} = %s",  # noqa: S608
+                        [(pk.get_db_prep_value(key, connection),) for key in keys],
+                    )
+            yield
+            raise _TakenBack
+    except _TakenBack:
+        pass

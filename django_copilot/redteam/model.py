@@ -27,6 +27,7 @@ from ..models import Conversation, Plan
 from ..testing import sent_text
 from ..tools.base import Asked, Failed, Found, Planned, Proposed, ReadDone, Told
 from ..tools.write import all_tools
+from .canaries import MARK
 from .grammar import Grammar, Known
 from .people import Actor
 from .statements import Judge
@@ -54,8 +55,11 @@ CODES = frozenset(
 )
 
 
-def known_of(world: World, site: AdminSite, *, most: int = 25) -> Known:
-    """Return all that an attacker could know of a site's data: every name, and keys and values of hidden records too."""
+def known_of(world: World, site: AdminSite, *, most: int = 25, marked: bool = True) -> Known:
+    """Return all that an attacker could know of a site's data: every name, and keys and values of hidden records too.
+
+    Without ``marked`` no value with a mark: what the model has said itself is then never taken for what it was told.
+    """
     names = {each.model: name for name, each in entities_of(site).items()}
     fields: dict[str, list[str]] = {}
     keys: dict[str, list[Any]] = {}
@@ -72,7 +76,8 @@ def known_of(world: World, site: AdminSite, *, most: int = 25) -> Known:
                 related: Any = each.related_model
                 relations += [f"{each.name}__{other.name}" for other in related._meta.fields]
             elif rows and not each.many_to_many:
-                values[name, each.name] = [_plain(getattr(row, each.attname)) for row in rows[:8]]
+                held = [_plain(getattr(row, each.attname)) for row in rows[:8]]
+                values[name, each.name] = [each for each in held if marked or not MARK.search(str(each))]
     tools = [
         name
         for entity in fields
@@ -126,6 +131,10 @@ def one_call(
             outcome = gate.run(site, scope, actor.pk, call)
         except ScopeUnavailable:
             world.report.count("calls without a scope")
+            if actor.may_chat:
+                world.report.found(
+                    7, f"{actor.name}'s scope can't be entered: see COPILOT['SCOPE'], --host", case=case
+                )
         except BaseException as error:
             world.report.found(7, f"the gate raised {error!r}", case=case)
     judge.judge(watched.statements, case=case, of_project=call.name in all_tools())
@@ -244,7 +253,7 @@ def turns(world: World, *, number: int, calls: int) -> None:
         for site in world.sites
         if actor.kind != "staff without the permission"
     ]
-    known = {site.name: known_of(world, site) for site in world.sites}
+    known = {site.name: known_of(world, site, marked=False) for site in world.sites}
     backend = f"{__name__}.{HostileBackend.__name__}"
     settings_now = {**(getattr(settings, "COPILOT", None) or {}), "BACKEND": backend}
     with override_settings(COPILOT=settings_now):

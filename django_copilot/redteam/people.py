@@ -22,6 +22,11 @@ class Actor:
     name: str
     kind: str  # "superuser", "service account", "staff", "staff without the permission"
 
+    @property
+    def may_chat(self) -> bool:
+        """Tell whether the permission to chat was hers when the run began."""
+        return self.kind != "staff without the permission"
+
     def user(self) -> Any:
         """Return the account, freshly loaded."""
         return get_user_model()._default_manager.get(pk=self.pk)

@@ -28,9 +28,9 @@ class Report:
     examples: dict[int, list[dict[str, str]]] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)  # "tool calls", "turns", "statements" …
     not_run: dict[str, str] = field(default_factory=dict)  # part → why
-    residual: dict[str, str] = field(
-        default_factory=dict
-    )  # what outputs may depend on by the project's rules
+    unmeasured: dict[str, str] = field(default_factory=dict)  # fields neither marked nor varied → why
+    # What outputs may depend on by the project's own rules.
+    residual: dict[str, str] = field(default_factory=dict)
     honest: dict[str, str] = field(default_factory=dict)  # name of an honest request → "" or what went wrong
     seconds: float = 0.0  # of the hostile calls
 
@@ -70,6 +70,7 @@ class Report:
             kept.extend(examples[: EXAMPLES - len(kept)])
         self.not_run.update(other.not_run)
         self.residual.update(other.residual)
+        self.unmeasured.update(other.unmeasured)
         for name, problem in other.honest.items():
             self.asked_honestly(name, problem)
         self.seconds += other.seconds
@@ -90,6 +91,7 @@ class Report:
             "counts": dict(self.counts),
             "not_run": dict(self.not_run),
             "residual": dict(self.residual),
+            "unmeasured": dict(self.unmeasured),
             "seconds": self.seconds,
         }
 
@@ -103,6 +105,7 @@ class Report:
             counts=Counter(stored["counts"]),
             not_run=dict(stored["not_run"]),
             residual=dict(stored["residual"]),
+            unmeasured=dict(stored["unmeasured"]),
             honest=dict(stored["honest"]),
             seconds=stored["seconds"],
         )
@@ -126,6 +129,7 @@ class Report:
         lines += [f"             {name}: {problem}" for name, problem in self.honest_failed.items()]
         for title, entries in (
             ("Not run", self.not_run),
+            ("Not measured: neither marked nor varied", self.unmeasured),
             ("Residual channels, by the project's own rules", self.residual),
         ):
             if entries:

@@ -6,7 +6,7 @@ asked for, every hook is asked for each record.
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from django.contrib.admin import AdminSite
@@ -33,47 +33,56 @@ class Rights:
         """Return the declared ModelAdmins by model."""
         return {model: each for model, each in self.site._registry.items() if is_declared(each)}
 
+    def admins(self, model: Any) -> list[Any]:
+        """Return the registered ModelAdmins that show rows of the model: its own and those of its proxies."""
+        concrete = model._meta.concrete_model
+        return [each for other, each in self.site._registry.items() if other._meta.concrete_model is concrete]
+
     def may_use(self, model: Any) -> bool:
-        """Tell whether she may open anything of the model's admin and view records in general."""
-        each = self.site._registry.get(model)
-        return (
-            each is not None
-            and each.has_module_permission(self.request)
-            and each.has_view_or_change_permission(self.request)
+        """Tell whether she may open anything of the model's admins and view records in general."""
+        return any(self._may_use(each) for each in self.admins(model))
+
+    def _may_use(self, each: Any) -> bool:
+        return bool(
+            each.has_module_permission(self.request) and each.has_view_or_change_permission(self.request)
         )
 
     def rows(self, model: Any) -> dict[Any, Any]:
         """Return the records that her admin lets her view, by key."""
-        if model not in self._rows:
-            each = self.site._registry.get(model)
-            self._rows[model] = (
+        return {pk: obj for each in self.admins(model) for pk, obj in self._rows_of(each).items()}
+
+    def _rows_of(self, each: Any) -> dict[Any, Any]:
+        if each.model not in self._rows:
+            self._rows[each.model] = (
                 {
                     obj.pk: obj
                     for obj in each.get_queryset(self.request)
                     if each.has_view_or_change_permission(self.request, obj)
                 }
-                if each is not None and self.may_use(model)
+                if self._may_use(each)
                 else {}
             )
-        return self._rows[model]
+        return self._rows[each.model]
 
     def shown(self, model: Any, pk: Any) -> frozenset[str]:
         """Return the fields that her admin shows of a record: on its page or in the list. Nothing of hidden ones."""
-        obj = self.rows(model).get(pk)
+        return frozenset().union(*(self._shown_by(each, pk) for each in self.admins(model)))
+
+    def _shown_by(self, each: Any, pk: Any) -> frozenset[str]:
+        obj, key = self._rows_of(each).get(pk), (each.model, pk)
         if obj is None:
             return frozenset()
-        if (model, pk) not in self._shown:
-            each = self.site._registry[model]
+        if key not in self._shown:
             masked = self._masked(each, obj)
             on_page = {
                 *flatten_fieldsets(each.get_fieldsets(self.request, obj)),
                 *each.get_readonly_fields(self.request, obj),
             }
             listed = {name for name in each.get_list_display(self.request) if isinstance(name, str)}
-            if issubclass(model, AbstractBaseUser):
+            if issubclass(each.model, AbstractBaseUser):
                 masked.add("password")
-            self._shown[model, pk] = frozenset((on_page | listed) - masked)
-        return self._shown[model, pk]
+            self._shown[key] = frozenset((on_page | listed) - masked)
+        return self._shown[key]
 
     def _masked(self, model_admin: Any, obj: Any) -> set[str]:
         """Return the fields that her form of a record hides in password inputs; asked once for each set of fields."""
@@ -90,17 +99,22 @@ class Rights:
 
     def readable(self, model: Any, pk: Any) -> frozenset[str]:
         """Return the fields of a record that a model's provider may get: declared and shown."""
-        each = self.declared.get(model)
-        obj = self.rows(model).get(pk)
-        if each is None or obj is None:
-            return frozenset()
-        listed = set(each.get_harness_list(self.request, obj))
-        fields = {
-            field.name for field in model._meta.get_fields() if not isinstance(field, models.BinaryField)
-        }
-        return frozenset(listed & self.shown(model, pk) & fields)
+        found: set[str] = set()
+        for each in self.admins(model):
+            obj = self._rows_of(each).get(pk)
+            if each.model in self.declared and obj is not None:
+                listed = set(each.get_harness_list(self.request, obj))
+                found |= listed & self._shown_by(each, pk)
+        return frozenset(found & _names(model))
 
     def labelled(self, model: Any, pk: Any) -> str:
-        """Return the label of a record that may stand beside a relation to it, or ""."""
-        obj = self.rows(model).get(pk) if model in self.declared else None
-        return str(obj) if obj is not None else ""
+        """Return the labels of a record that may stand beside a relation to it, or ""."""
+        found = [self._rows_of(each).get(pk) for each in self.admins(model) if each.model in self.declared]
+        return " ".join(str(obj) for obj in found if obj is not None)
+
+
+@cache
+def _names(model: Any) -> frozenset[str]:
+    return frozenset(
+        each.name for each in model._meta.get_fields() if not isinstance(each, models.BinaryField)
+    )

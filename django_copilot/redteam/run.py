@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import os
@@ -9,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -51,12 +53,12 @@ class Part:
 PARTS: tuple[Part, ...] = (
     Part("gate", "model:gate_calls", share=0.92, batch=2_000),
     Part("turns", "model:turns", share=0.04, batch=500),
-    Part("interference", "interference:run", share=0.02, batch=600),
-    Part("client", "client.attack:run", share=0.02, batch=300, own_rows=True),
+    Part("interference", "interference:run", share=0.02, least=360, batch=600),
+    Part("client", "client.attack:run", share=0.02, least=600, batch=600, own_rows=True),
     Part("streams", "model:streams", batch=5_000),
     Part("machine", "machine.rules:run", share=0.002, least=300, batch=500, own_rows=True),
-    Part("schema", "schema:run", batch=200, own_rows=True),
-    Part("browser", "browser.judging:run", batch=20, own_rows=True),
+    Part("schema", "schema:run", batch=200),
+    Part("browser", "browser.judging:run", batch=20),
     Part("honest", "honest.requests:run", own_rows=True, own_labels=True),
 )
 
@@ -108,6 +110,7 @@ class Plan:
     actors: Sequence[str] = ()
     in_place: bool = False
     copy: bool = False
+    host: str = "testserver"
     kept: Path | None = None  # where finished batches are kept, for resuming
 
 
@@ -136,13 +139,9 @@ def run(plan: Plan, *, show: Callable[[str, int], None] = lambda name, calls: No
     if left:
         with surroundings(plan) as (world, outside):
             for each in left:
-                done[each.name] = _one(world, each)
+                done[each.name] = _one(world, each, outside)
                 keep_done(plan, done)
                 show(each.name, each.calls)
-            if outside.changed:
-                for key in outside.changed:
-                    world.report.found(5, f"the key {key} was sent with two payloads", case="outside")
-                done["outside:0:0"] = world.report
     return total_of(done)
 
 
@@ -154,8 +153,10 @@ def total_of(done: Mapping[str, Report]) -> Report:
     return total
 
 
-def _one(world: World, batch: Batch) -> Report:
+def _one(world: World, batch: Batch, outside: Outside) -> Report:
     report = world.report = Report()
+    report.unmeasured |= world.canaries.skipped
+    sent_before = len(outside.changed)
     before = tables.snapshot() if not batch.part.own_rows else {}
     started = time.monotonic()
     texts = [] if batch.part.own_labels else world.injections
@@ -166,7 +167,10 @@ def _one(world: World, batch: Batch) -> Report:
         report.not_run[batch.part.name] = str(why)
     except Exception as error:
         report.found(7, f"the part {batch.part.name} broke: {error!r}", case=batch.name)
-    report.seconds = time.monotonic() - started
+    if report.counts["tool calls"]:  # what they a second are says nothing of a part that makes none
+        report.seconds = time.monotonic() - started
+    for key in outside.changed[sent_before:]:
+        report.found(5, f"the key {key} was sent to another system with two payloads", case=batch.name)
     if not batch.part.own_rows:
         world.check_rows(before, case=batch.name)
     world.check_ended(case=batch.name)
@@ -184,7 +188,7 @@ def surroundings(plan: Plan) -> Iterator[tuple[World, Outside]]:
         stack.enter_context(
             override_settings(
                 COPILOT={**(getattr(settings, "COPILOT", None) or {}), **limits},
-                ALLOWED_HOSTS=[*settings.ALLOWED_HOSTS, "testserver"],
+                ALLOWED_HOSTS=[*settings.ALLOWED_HOSTS, "testserver", plan.host.partition(":")[0]],
                 SECURE_SSL_REDIRECT=False,
                 DEBUG=False,
             )
@@ -202,7 +206,12 @@ def surroundings(plan: Plan) -> Iterator[tuple[World, Outside]]:
             raise CommandError("There is no active staff account to act as.")
         canaries = plant(plan.texts, seed=plan.seed)
         world = World(
-            seed=plan.seed, actors=actors, canaries=canaries, injections=plan.texts, project=project
+            seed=plan.seed,
+            actors=actors,
+            canaries=canaries,
+            injections=plan.texts,
+            project=project,
+            host=plan.host,
         )
         yield world, outside
 
@@ -242,4 +251,20 @@ def keep_done(plan: Plan, done: Mapping[str, Report]) -> None:
 
 
 def _identity(plan: Plan) -> dict[str, Any]:
-    return {"seed": plan.seed, "texts": len(plan.texts), "actors": list(plan.actors)}
+    """Return what must be the same for a finished batch to count again: also the code that was attacked."""
+    return {
+        "seed": plan.seed,
+        "texts": hashlib.sha256(json.dumps(list(plan.texts)).encode()).hexdigest(),
+        "actors": list(plan.actors),
+        "on": "in place" if plan.in_place else "copy" if plan.copy else "",
+        "host": plan.host,
+        "code": _digest_of_code(),
+    }
+
+
+@cache
+def _digest_of_code() -> str:
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()

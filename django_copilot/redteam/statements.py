@@ -21,6 +21,7 @@ from django.db import connections
 
 from .canaries import NOT_BUSINESS
 from .people import Actor
+from .tables import key_text
 from .watch import Statement
 from .world import World
 
@@ -108,9 +109,9 @@ class Judge:
         with self.world.rights(self.actor, self.site) as rights:
             if rights.may_use(model) or model in self._joined or model in self._inlines:
                 return True
-            each = self.site._registry.get(model)
-            return each is not None and (
+            return any(
                 each.has_add_permission(rights.request) or each.has_delete_permission(rights.request)
+                for each in rights.admins(model)
             )
 
     @cached_property
@@ -188,16 +189,24 @@ class Judge:
         table = first[1]
         model = self.models.get(table)
         columns = [(aliases.get(alias, alias), column) for alias, column in _COLUMN.findall(head)]
-        if model is None or not self._is_judged(model) or model not in self.site._registry:
+        if model is None or not self._is_judged(model):
             return
+        with self.world.rights(self.actor, self.site) as rights:
+            if not rights.admins(model):
+                return
         own = [column for each, column in columns if each == table]
         key = table, model._meta.pk.column
-        if key not in columns or own == [model._meta.pk.column]:
+        if key not in columns:  # single values, and no record that a hook could ask for
+            for column in sorted({*own} - self._compared(model)):
+                yield f"reads {table}.{column}, which {self.actor.name} may not read"
+            return
+        if own == [model._meta.pk.column]:
             return  # keys alone: a relation is named by them
         connection = connections[statement.alias]
         with connection.cursor() as cursor:
             cursor.cursor.execute(*_raw(cursor, statement))
-            found = {str(row[columns.index(key)]) for row in cursor.cursor.fetchall()}
+            at = columns.index(key)
+            found = {key_text(model._meta.pk, row[at]) for row in cursor.cursor.fetchall()}
         hidden = found - self._base_keys(model)
         if hidden:
             yield f"reads {len(hidden)} rows of {table} that are not among {self.actor.name}'s"
@@ -205,8 +214,11 @@ class Judge:
     def _base_keys(self, model: Any) -> frozenset[str]:
         if model not in self._keys:
             with self.world.rights(self.actor, self.site) as rights:
-                rows = self.site._registry[model].get_queryset(rights.request)
-                self._keys[model] = frozenset(str(pk) for pk in rows.order_by().values_list("pk", flat=True))
+                self._keys[model] = frozenset(
+                    str(pk)
+                    for each in rights.admins(model)
+                    for pk in each.get_queryset(rights.request).order_by().values_list("pk", flat=True)
+                )
         return self._keys[model]
 
 

@@ -27,10 +27,15 @@ class RowChange:
         return f"{self.label} {self.pk} {self.kind}"
 
 
+def key_text(field: Any, raw: Any) -> str:
+    """Return a key as it came from the driver as the text by which the record is known everywhere else."""
+    return str(field.to_python(raw)) if raw is not None else ""
+
+
 def snapshot() -> Snapshot:
     """Return a hash of each business row."""
     return {
-        (model._meta.label_lower, str(key)): row
+        (model._meta.label_lower, key_text(model._meta.pk, key)): row
         for model in business_models()
         for key, row in _rows_of(model)
     }

@@ -24,8 +24,11 @@ _OURS = str(Path(django_copilot.__file__).parent)
 _CONTEXT = str(Path(_OURS) / "tools" / "context.py")
 _DJANGO = str(Path(django.__file__).parent)
 _WRITE = re.compile(
-    r'\s*(?:INSERT\s+(?:OR \w+ )?INTO|UPDATE|DELETE\s+FROM|REPLACE\s+INTO)\s+["`]?(\w+)', re.IGNORECASE
+    r'\s*(?:INSERT\s+(?:OR \w+ )?INTO|UPDATE|DELETE\s+FROM|REPLACE\s+INTO)\s+(?:["`]?\w+["`]?\.)?["`]?(\w+)',
+    re.IGNORECASE,
 )
+_WITH = re.compile(r"\s*WITH\b.*\b(?:INSERT|UPDATE|DELETE|MERGE)\b", re.IGNORECASE | re.DOTALL)
+_SEEN = re.compile(r'UPDATE \S+ SET ["`]last_login["`] = \S+ WHERE', re.IGNORECASE)
 _OTHER = re.compile(
     r"\s*(?:SELECT|SAVEPOINT|RELEASE|ROLLBACK|BEGIN|COMMIT|PRAGMA|SET|SHOW|WITH)\b", re.IGNORECASE
 )
@@ -58,8 +61,15 @@ class Statement:
     project: str = ""  # the module of the project's code that sent it
 
     @property
+    def is_login(self) -> bool:
+        """Tell whether it only writes down when an account was last seen."""
+        return bool(_SEEN.match(self.sql))
+
+    @property
     def writes_to(self) -> str:
         """Return the table that it writes to, "?" where its text does not tell, or "" when it writes nothing."""
+        if _WITH.match(self.sql):
+            return "?"
         match = _WRITE.match(self.sql)
         if match:
             return match[1]
@@ -92,7 +102,11 @@ def _written(record: logging.LogRecord) -> str:
 
 
 UNSCOPED = "a write tool, by ctx.unscoped"
-LOGGERS = ("django_copilot", "django.request", "django.security")
+LOGGERS = (
+    "django_copilot",
+    "django.request",
+    "django.security",
+)  # with all their levels; of others what is a warning
 
 
 class _Collecting(logging.Handler):
@@ -115,11 +129,13 @@ def watching() -> Iterator[Watched]:
 
     handler = _Collecting(watched.records)
     loggers = [logging.getLogger(name) for name in LOGGERS]
+    root = logging.getLogger()
     before = [(each.level, each.propagate) for each in loggers]
     with ExitStack() as stack:
         for connection in connections.all():
             stack.enter_context(connection.execute_wrapper(look))
         try:
+            root.addHandler(handler)
             for each in loggers:
                 each.addHandler(handler)
                 if each.level != logging.DEBUG:  # setting it makes every logger forget what it knew
@@ -127,6 +143,7 @@ def watching() -> Iterator[Watched]:
                 each.propagate = False
             yield watched
         finally:
+            root.removeHandler(handler)
             for each, (level, propagate) in zip(loggers, before, strict=True):
                 each.removeHandler(handler)
                 if each.level != level:

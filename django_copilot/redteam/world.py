@@ -47,6 +47,7 @@ class World:
     canaries: Canaries
     injections: Sequence[str]
     report: Report = field(default_factory=Report)
+    host: str = "testserver"  # that people ask for
     project: Any = None  # what COPILOT["REDTEAM"] names, or None
     hidden: dict[Any, Any] = field(default_factory=dict)  # by person, site and level: see ``interference``
     _rights: dict[Any, Rights] = field(default_factory=dict)
@@ -72,7 +73,13 @@ class World:
 
         With ``csrf`` it is asked for tokens as a browser is.
         """
-        client = Client(enforce_csrf_checks=csrf, raise_request_exception=False, headers=headers or None)
+        client = Client(
+            enforce_csrf_checks=csrf,
+            raise_request_exception=False,
+            headers=headers or None,
+            SERVER_NAME=self.host.partition(":")[0],
+            HTTP_HOST=self.host,
+        )
         if actor is not None:
             client.force_login(actor.user())
         return client
@@ -83,7 +90,7 @@ class World:
         if key not in self._scopes:
             silent = {**(settings.COPILOT or {}), "BACKEND": "django_copilot.redteam.model.HostileBackend"}
             with override_settings(COPILOT=silent), watching():
-                self.client(actor).post(
+                answer = self.client(actor).post(
                     reverse("admin:django_copilot_chat", current_app=site.name),
                     data=json.dumps({"message": "?"}),
                     content_type="application/json",
@@ -91,11 +98,18 @@ class World:
             kept = (
                 Conversation.objects.filter(user_id=actor.pk, site=site.name).order_by("-created_at").first()
             )
-            self._scopes[key] = (
-                Scope.from_json(kept.scope)
-                if kept is not None
-                else Scope(site=site.name, host="testserver", time_zone=timezone.get_default_timezone_name())
-            )
+            if kept is not None:
+                self._scopes[key] = Scope.from_json(kept.scope)
+            else:
+                zone = timezone.get_default_timezone_name()
+                self._scopes[key] = Scope(site=site.name, host=self.host, time_zone=zone)
+                if actor.may_chat and answer.status_code != 403:
+                    self.report.found(
+                        7,
+                        f"the chat answers {actor.name} with {answer.status_code}, so nothing is tried as her. Does the "
+                        "project need a host name? Give it with --host.",
+                        case=f"{actor.name}@{site.name}",
+                    )
         return self._scopes[key]
 
     @contextmanager
@@ -163,7 +177,7 @@ class World:
         self.report.count("statements", len(watched.statements))
         if not may_write:
             for each in watched.statements:
-                if each.writes_to in _tables() or each.writes_to == "?":
+                if (each.writes_to in _tables() or each.writes_to == "?") and not each.is_login:
                     self.report.found(1, f"statement: {each.sql[:300]}", case=case)
         for error in watched.errors:
             self.report.found(7, f"logged: {error[-900:]}", case=case)
@@ -197,5 +211,4 @@ def _is_mounted(site: AdminSite) -> bool:
 
 @cache
 def _tables() -> frozenset[str]:
-    # Logging in writes when the account was last seen.
-    return frozenset(model._meta.db_table for model in business_models() if model is not get_user_model())
+    return frozenset(model._meta.db_table for model in business_models())

@@ -7,6 +7,7 @@ import json
 import sqlite3
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from django.core.management import CommandError, call_command
 
 from django_copilot.redteam import run as running
 from django_copilot.redteam.corpus import OWN, load
+from django_copilot.redteam.outside import opened
 from django_copilot.redteam.report import Report
 from django_copilot.redteam.run import PARTS, Batch, Plan, batches
 from django_copilot.redteam.world import NotRun
@@ -55,13 +57,14 @@ def test_the_database_that_is_set_up_is_left_alone(shop: Path, tmp_path: Path, w
     args = ("--seed", "5", "--calls", "60", "--part", "gate", "--part", "turns", "--json", str(file))
     ended = manage("copilot_redteam", *args, *way, database=shop)
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert "Clean." in ended.stdout
+    assert "Nothing was found by these parts." in ended.stdout
     assert content(shop) == before
     report = json.loads(file.read_text())
     assert report["counts"]["tool calls"] >= 60
     assert sum(each["findings"] for each in report["oracles"].values()) == 0
-    again = manage("copilot_redteam", *args, *way, database=shop)  # all of it is done already
+    again = manage("copilot_redteam", *args, *way, database=shop)
     assert again.returncode == 0
+    assert "2 of 2 batches are taken from" in again.stdout
     assert json.loads(file.read_text()) == report
     other = manage("copilot_redteam", *args, "--seed", "6", *way, database=shop)
     assert other.returncode == 1
@@ -134,6 +137,39 @@ def test_a_finding_is_an_exit_status(parts: Any, capsys: pytest.CaptureFixture[s
     assert "Again with: --seed 1 --calls 30" in told
 
 
+def test_a_part_that_was_named_and_could_not_run_is_no_success(
+    parts: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parts(missing)
+    with pytest.raises(SystemExit) as ended:
+        redteam()
+    assert ended.value.code == 1
+    assert "no Chromium" in capsys.readouterr().out
+
+
+def test_what_another_system_was_asked_twice_is_kept_with_its_batch(parts: Any, tmp_path: Path) -> None:
+    def asking(world: Any, *, number: int, calls: int) -> None:
+        opened().changed.append(f"key {number}")  # type: ignore[union-attr]
+
+    parts(asking, batch=15)
+    file = tmp_path / "report.json"
+    with pytest.raises(SystemExit):
+        redteam("--json", str(file))
+    report = json.loads(file.read_text())
+    assert report["oracles"]["5"]["findings"] == 2
+    assert [each["oracles"]["5"]["findings"] for each in report["batches"].values()] == [1, 1]
+
+
+def test_other_texts_or_other_code_are_another_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = Plan(seed=1, batches=[], texts=["a"])
+    same = running._identity(plan)
+    assert running._identity(Plan(seed=1, batches=[], texts=["a"])) == same
+    for other in ({"texts": ["b"]}, {"seed": 2}, {"copy": True}, {"host": "x.example"}, {"actors": ["ola"]}):
+        assert running._identity(replace(plan, **other)) != same, other
+    monkeypatch.setattr(running, "_digest_of_code", lambda: "another")
+    assert running._identity(plan) != same
+
+
 def test_a_part_that_breaks_is_a_finding(parts: Any, capsys: pytest.CaptureFixture[str]) -> None:
     parts(broken)
     with pytest.raises(SystemExit):
@@ -150,7 +186,6 @@ def test_without_enough_honest_requests_a_whole_run_is_not_clean(
     told = capsys.readouterr().out
     assert "no Chromium" in told
     assert "0 of 0 honest requests" in told
-    redteam()  # of a part alone that is not asked
 
 
 def test_a_run_that_was_cut_off_goes_on(parts: Any, tmp_path: Path) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,11 +14,13 @@ from django.contrib import admin
 from django.utils.crypto import get_random_string
 
 from django_copilot import gate, prompt, rows
+from django_copilot.access import entity as access_entity
 from django_copilot.access import fields as access_fields
 from django_copilot.access import rows as access_rows
 from django_copilot.backends.base import ToolCall
 from django_copilot.declaration import entities_of
-from django_copilot.redteam import interference, model
+from django_copilot.exceptions import Refused
+from django_copilot.redteam import interference, model, watch
 from django_copilot.redteam.people import Actor
 from django_copilot.redteam.statements import Judge
 from django_copilot.redteam.world import World
@@ -98,7 +102,8 @@ def test_what_a_tool_reads_past_its_person_is_a_residual_channel_and_no_finding(
     arguments = {"order": payment.order.number, "amount_cents": 100, "reason": "damaged"}
     calls = [ToolCall(id="c", name="refund_payment", arguments=json.dumps(arguments))]
     hidden = {(Refund, "amount_cents"): list(Refund.objects.values_list("pk", flat=True))}
-    interference.compare(world, support, SITE, calls, hidden, level="model", number=0)
+    change = partial(interference.changed, hidden)
+    interference.compare(world, support, SITE, calls, change, level="model", number=0)
     assert found(world) == {}
     assert "refund_payment" in world.report.residual
 
@@ -157,9 +162,10 @@ def test_an_order_by_a_hidden_column_is_found_twice(world: World, monkeypatch: p
         Product.objects.filter(pk=pk).update(cost_price=at % 2 * 10 + at)
     calls = [ToolCall(id="c", name="query_product", arguments='{"limit": 3}')]
     monkeypatch.setattr(
-        interference, "other_value", lambda field, value: -value if field.name == "cost_price" else value
+        interference, "other_value", lambda field, value, key: -value if field.name == "cost_price" else value
     )
-    interference.compare(world, support, SITE, calls, hidden, level="person", number=0)
+    change = partial(interference.changed, hidden)
+    interference.compare(world, support, SITE, calls, change, level="person", number=0)
     assert found(world)[4] == 1
     assert world.report.examples[4][0]["what"].startswith("the model is told")
 
@@ -245,3 +251,101 @@ def test_every_kind_of_entity_tool_is_called_on_every_entity(world: World, name:
     }[name]
     assert all(called[form(each)] for each in entities_of(SITE))
     assert not called[get_random_string(12)]
+
+
+def compared(world: World, level: interference.Level, *calls: tuple[str, dict[str, Any]]) -> None:
+    """Send calls of support's to the store as it is and to the one that differs in what is hidden."""
+    support = actor(world, "support")
+    if level == "rows":
+        change = partial(interference.without, interference.hidden_rows(world, support, SITE))
+    else:
+        change = partial(interference.changed, interference.hidden_cells(world, support, SITE, level=level))
+    made = [ToolCall(id="c", name=name, arguments=json.dumps(arguments)) for name, arguments in calls]
+    interference.compare(world, support, SITE, made, change, level=level, number=0)
+
+
+def hidden_order(world: World) -> Order:
+    with world.rights(actor(world, "support"), SITE) as rights:
+        seen = rights.rows(Order)
+    return next(each for each in Order.objects.order_by("pk") if each.pk not in seen)
+
+
+def test_an_error_that_tells_a_hidden_record_from_none_is_found(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = access_entity.EntityAccess._record
+
+    def telling(self: Any, pk: Any) -> Any:
+        try:
+            return own(self, pk)
+        except Refused:
+            there = self.model._base_manager.filter(pk=pk).exists()
+            raise Refused("You may not see it." if there else "There is none.", code="not_found") from None
+
+    call = ("confirm_delete_order", {"id": str(hidden_order(world).pk)})
+    compared(world, "rows", call)
+    assert found(world) == {}
+    monkeypatch.setattr(access_entity.EntityAccess, "_record", telling)
+    compared(world, "rows", call)
+    assert "You may not see it" in world.report.examples[4][0]["what"]
+
+
+def test_a_count_of_hidden_records_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = rows.Rows.for_model
+
+    def telling(self: Any) -> Any:
+        result, number = own(self)
+        return {**result, "total": self.entity.model._base_manager.count()}, number
+
+    monkeypatch.setattr(rows.Rows, "for_model", telling)
+    compared(world, "rows", ("query_order", {"limit": 2}))
+    assert "total" in world.report.examples[4][0]["what"]
+
+
+@pytest.mark.parametrize(
+    "leak", [(Product, "supplier"), (Customer, "phone"), (Order, "shipping_name")], ids=lambda leak: leak[1]
+)
+def test_a_hidden_field_of_any_kind_is_found(
+    world: World, monkeypatch: pytest.MonkeyPatch, leak: tuple[Any, str]
+) -> None:
+    leaking, name = leak
+    own = access_fields.FieldAccess._readable_for
+    monkeypatch.setattr(
+        access_fields.FieldAccess,
+        "_readable_for",
+        lambda self, obj: (*own(self, obj), *([name] if self.model is leaking else [])),
+    )
+    compared(world, "model", (f"query_{leaking._meta.model_name}", {}))
+    assert found(world)[4] == 1
+
+
+def test_what_the_projects_own_code_logs_is_looked_at(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    token = Customer.objects.values_list("api_token", flat=True)[0]
+    own = gate._BODIES["query"]
+
+    def logging_too(entity: Any, args: Any) -> Any:
+        logging.getLogger("shop.access").warning("Asked for %s", token)
+        return own(entity, args)
+
+    monkeypatch.setitem(gate._BODIES, "query", logging_too)
+    send(world, "support", "query_order", {"limit": 1})
+    assert "in the log" in world.report.examples[3][0]["what"]
+
+
+def test_who_gets_no_answer_at_all_is_a_finding(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.host = "nowhere.example"
+    world.scope(actor(world, "support"), SITE)
+    assert "--host" in world.report.examples[7][0]["what"]
+
+
+def test_a_single_value_that_is_read_without_its_record_is_found(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def reading(entity: Any, args: Any) -> Any:
+        list(Product.objects.values_list("cost_price", flat=True)[:3])
+        return gate.Failed(content={"error": {"code": "x", "message": ""}})
+
+    monkeypatch.setattr(watch, "sent_by_project", lambda: "")  # as if it were our code that reads
+    monkeypatch.setitem(gate._BODIES, "query", reading)
+    send(world, "support", "query_product", {})
+    assert "reads store_product.cost_price" in world.report.examples[2][0]["what"]

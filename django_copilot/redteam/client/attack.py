@@ -20,6 +20,7 @@ from ...models import AuditEntry
 from ...switch import is_off
 from ..executions import Ledger, check_executions
 from ..world import NotRun, World
+from .always import play_always
 from .bodies import (
     ACCEPTS,
     HOSTILE_EXTRAS,
@@ -48,8 +49,10 @@ MESSAGES = ("yes, I confirm", "x" * 8_001, " ", "a\x00b", "\ud800", "\u202eon")
 
 
 def run(world: World, *, number: int, calls: int) -> None:
-    """Send about so many hostile requests."""
+    """Send about so many hostile requests by chance; the first batch begins with those that are always sent."""
     with opened(world, number=number) as client:
+        if number == 0:  # once in a run
+            play_always(client)
         client.set_up()
         client.attack(calls)
         ledger, case = client.sender.ledger, client.sender.case

@@ -2,7 +2,7 @@
 
 A plan accounts for the fields that it shows and those that its tool names as touched, of its own record, with the
 record's history and related rows of a shown many-to-many field. A tool with steps of its own may also write what
-those write, in other tables. A submitted form accounts for its record, that record's history, and its inline rows.
+those write, in other tables and in the records that it has read. A submitted form accounts for its record, that record's history, and its inline rows.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from ...models import Plan, PlanKind
 from ...tools.document import untyped
 from ...tools.write import all_tools
 from ..canaries import business_models
+from ..tables import key_text
 
 Rows = Mapping[tuple[str, str], Mapping[str, Any]]  # (label of the model, key as text) → column → value
 OWN_STEPS = ("apply", "reserve", "settle")
@@ -53,7 +54,7 @@ def rows_now() -> Rows:
             cursor.execute(f"SELECT {listed} FROM {table}")  # noqa: S608  # names of the models
             for values in cursor.fetchall():
                 row = dict(zip(columns, values, strict=True))
-                found[model._meta.label_lower, str(row[key])] = row
+                found[model._meta.label_lower, key_text(model._meta.pk, row[key])] = row
     return found
 
 
@@ -131,8 +132,12 @@ def _by_plan(change: Change, plan: Plan) -> bool:
     in_family = any(_is(each, change) for each in _family(model))
     if in_family and change.pk == plan.object_pk and change.kind == "changed":
         return all(name in shown | touched or _is_stamp(model, name) for name in change.fields)
-    if own and not (in_family and change.pk == plan.object_pk):
+    if own and not in_family:
         return True
+    if own and change.pk != plan.object_pk:  # another record of the same kind is one that the plan has shown
+        return any(
+            each["model"] == change.label and each["pk"] == change.pk for each in plan.document["records"]
+        )
     if own and tool is not None and tool.verb == "delete":
         return True
     return _is_history(change, model, plan.object_pk) or _is_set(
@@ -150,7 +155,7 @@ def _is_history(change: Change, model: Any, pk: str) -> bool:
     of = getattr(kept, "instance_type", None)
     if change.kind != "added" or of is None or of not in (*_family(model),):
         return False
-    return str(change.row.get(model._meta.pk.column)) == pk
+    return key_text(model._meta.pk, change.row.get(model._meta.pk.column)) == pk
 
 
 def _is_set(change: Change, model: Any, pk: str, names: Iterable[str] | None) -> bool:
@@ -158,8 +163,8 @@ def _is_set(change: Change, model: Any, pk: str, names: Iterable[str] | None) ->
     for field in model._meta.many_to_many:
         through = field.remote_field.through
         if change.label == through._meta.label_lower and (names is None or field.name in names):
-            column = through._meta.get_field(field.m2m_field_name()).column
-            return str(change.row[column]) == pk
+            joins = through._meta.get_field(field.m2m_field_name())
+            return key_text(joins.target_field, change.row[joins.column]) == pk
     return False
 
 
@@ -175,10 +180,9 @@ def _by_form(change: Change, model_admin: Any, pk: str) -> bool:
             getattr(apps.get_model(change.label), "instance_type", None) is related
         )
         if of_inline:
-            columns = [
-                each.column
+            return any(
+                key_text(each.target_field, change.row.get(each.column)) == pk
                 for each in related._meta.local_concrete_fields
                 if each.remote_field is not None and each.remote_field.model in (*_family(model),)
-            ]
-            return any(str(change.row.get(column)) == pk for column in columns)
+            )
     return False
