@@ -275,7 +275,7 @@ class _Table:
         self.digests(open_one, second, approver)
         self.browsers(places)
         self.impersonated(places)
-        self.stranger(places, second)
+        self.stranger(places)
         self.service_account(second)
         self.second_person(second)
         self.over(approver)
@@ -360,8 +360,10 @@ class _Table:
                     stands = "own" if actor.pk == self.owner.pk else "perhaps"
                     self.decide("impersonated", verb, Who(actor, mark), thing, 403, stands=stands)
 
-    def stranger(self, places: Mapping[str, tuple[Actor, Thing]], second: Thing | None) -> None:
-        """Look at somebody's plans, and decide on them, as a person whose business they are not."""
+    def stranger(self, places: Mapping[str, tuple[Actor, Thing]]) -> None:
+        """Look at somebody's plans, and decide on them, as nobody and as a person whose business they are not."""
+        for verb, (_actor, thing) in places.items():
+            self.decide("nobody", verb, Who(None), thing, 401, stands="none")
         found = self.strangers()
         if not found:
             self.miss("a stranger")
@@ -431,7 +433,7 @@ class _Table:
         if self.owner.user().is_superuser:
             self.miss("a requester who can lose a permission")
             return
-        made = [self.make(kind) for kind in ("inside", "second") if kind in self.calls]
+        made = [self.make(kind) for kind in ("second", "inside") if kind in self.calls]
         for thing in (*made, unclear):
             if thing is not None and (lost := _of_tool(thing)):
                 with self.overruled(self.owner, take=lost):
