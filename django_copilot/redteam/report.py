@@ -28,7 +28,7 @@ class Report:
     examples: dict[int, list[dict[str, str]]] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)  # "tool calls", "turns", "statements" …
     not_run: dict[str, str] = field(default_factory=dict)  # part → why
-    unmeasured: dict[str, str] = field(default_factory=dict)  # fields neither marked nor varied → why
+    unmeasured: dict[str, str] = field(default_factory=dict)  # fields that some oracle can't tell apart → why
     # What outputs may depend on by the project's own rules.
     residual: dict[str, str] = field(default_factory=dict)
     honest: dict[str, str] = field(default_factory=dict)  # name of an honest request → "" or what went wrong
@@ -129,7 +129,7 @@ class Report:
         lines += [f"             {name}: {problem}" for name, problem in self.honest_failed.items()]
         for title, entries in (
             ("Not run", self.not_run),
-            ("Not measured: neither marked nor varied", self.unmeasured),
+            ("Not measured in every way", self.unmeasured),
             ("Residual channels, by the project's own rules", self.residual),
         ):
             if entries:

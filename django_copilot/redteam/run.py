@@ -155,7 +155,7 @@ def total_of(done: Mapping[str, Report]) -> Report:
 
 def _one(world: World, batch: Batch, outside: Outside) -> Report:
     report = world.report = Report()
-    report.unmeasured |= world.canaries.skipped
+    report.unmeasured |= {name: f"no mark: {why}" for name, why in world.canaries.skipped.items()}
     sent_before = len(outside.changed)
     before = tables.snapshot() if not batch.part.own_rows else {}
     started = time.monotonic()
