@@ -52,6 +52,11 @@ def anytime(plan: Plan, state: PlanState, where: Any = None, **values: Any) -> b
     return move(plan, state, **values)
 
 
+def sees_entities(access: Any, mentions: Mapping[str, Any]) -> bool:
+    """Ask who sees an answer for its entities, and not for its fields."""
+    return all((entity := access.labelled(each)) is not None and entity.can_view for each in mentions)
+
+
 IS_SERVICE = "is_service_account"
 # What is taken away, how the request is called that finds it, and what is found. Where a second check behind it
 # holds the same rule with the same answer, both are taken away.
@@ -76,6 +81,11 @@ ALWAYS: Mapping[str, tuple[Mapping[str, Any], str, str]] = {
         {"django_copilot.runtime.store.is_withheld": lambda message, access: False},
         "withheld",
         "who may not see it any more",
+    ),
+    "withheld answers, of fields": (
+        {"django_copilot.runtime.store.may_still_see": sees_entities},
+        "withheld",
+        r"store\.\w+\.\w+ is shown to \w+, who may not see it any more",
     ),
     "plans of others": (
         {"django_copilot.plans.rights.is_visible": lambda plan, user: True},

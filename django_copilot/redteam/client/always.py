@@ -7,11 +7,13 @@ that is there for a request or two, so that no row changes and a project's own u
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
+from unittest import mock
 
 from ...declaration import entities_of
-from ...models import Plan
+from ...models import Message, Plan
 from ...tools.schema import tool_names
 from ...tools.write import all_tools
 from ..executions import APPROVE
@@ -259,14 +261,36 @@ class _Table(Cast):
             with self.play.world.rights(actor, self.site) as rights:
                 if rights.may_use(model):
                     return False  # the project asks for something else
-            for accept in ("application/json", "text/html"):
-                if SAID in self._open(actor, ident, accept).text:
-                    self.play.world.report.found(
-                        3,
-                        f"an answer about {opts.label_lower} is shown to {actor.name}, who may not see it any more",
-                        case=f"{self.play.sender.case}, always: withheld",
-                    )
+            self._look_again(actor, ident, opts.label_lower)
+        mentioned = Message.objects.filter(conversation=ident).exclude(mentions={}).first()
+        names = mentioned.mentions.get(opts.label_lower, ()) if mentioned is not None else ()
+        for field in names[:1]:
+            with self._hidden(model, field):
+                self._look_again(actor, ident, f"{opts.label_lower}.{field}")
         return True
+
+    def _look_again(self, actor: Actor, ident: str, about: str) -> None:
+        """Report an answer that is shown though its owner may not see any more what it is about."""
+        for accept in ("application/json", "text/html"):
+            if SAID in self._open(actor, ident, accept).text:
+                told = f"an answer about {about} is shown to {actor.name}, who may not see it any more"
+                self.play.world.report.found(3, told, case=f"{self.play.sender.case}, always: withheld")
+
+    @contextmanager
+    def _hidden(self, model: Any, field: str) -> Iterator[None]:
+        """Let a field of a model be readable for nobody, for a while."""
+        model_admin: Any = self.site._registry[model]
+        own = model_admin.get_harness_list
+
+        def others(request: Any, obj: Any = None) -> list[str]:
+            return [each for each in own(request, obj) if each != field]
+
+        self.play.world.forget()
+        try:
+            with mock.patch.object(model_admin, "get_harness_list", others):
+                yield
+        finally:
+            self.play.world.forget()
 
     def _open(self, actor: Actor, ident: str, accept: str = "application/json") -> Answer:
         sender, endpoint = self.play.sender, self.play.stage.endpoint(self.site, "conversation_detail")
