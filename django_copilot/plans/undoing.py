@@ -6,12 +6,12 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from django.db import IntegrityError, router, transaction
+from django.db import IntegrityError, OperationalError, router, transaction
 from django.db.models.functions import Now
 
 from .. import audit, gate
 from ..access import Access
-from ..database import lock_rows
+from ..database import contained, lock_rows
 from ..exceptions import CallError, Denied, ScopeUnavailable
 from ..models import Plan, PlanState
 from ..scope import Scope, enter_scope
@@ -91,7 +91,7 @@ def _made_from(plan: Plan) -> Plan | None:
 def _look(plan: Plan, by: Decider, look: Callable[[Access, Plan], PlanDraft]) -> PlanDraft:
     """Return what a new plan would do, as its requester and in its scope. Raises Denied."""
     try:
-        with enter_scope(Scope.from_json(plan.scope), plan.user_id) as request:
+        with enter_scope(Scope.from_json(plan.scope), plan.user_id) as request, contained():
             access = Access(by.site, request)
             access.check_person()
             return look(access, plan)
@@ -101,6 +101,11 @@ def _look(plan: Plan, by: Decider, look: Callable[[Access, Plan], PlanDraft]) ->
     except ScopeUnavailable as error:
         logger.error("The preview of a plan can't be made: %s", error)
         raise trail.refused(plan, by, "scope_unavailable") from None
+    except OperationalError:
+        raise
+    except Exception:
+        logger.exception("The preview of %s failed.", plan.tool)
+        raise trail.refused(plan, by, "failed") from None
 
 
 def _may_make(plan: Plan, by: Decider) -> None:

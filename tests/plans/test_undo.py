@@ -12,7 +12,7 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
 from django.test import Client
 
-from django_copilot import Always, Preview, write_tool
+from django_copilot import Always, Preview, gate, write_tool
 from django_copilot.models import Plan, PlanState
 from django_copilot.tools import write
 from example_project.store.models import Category, Customer, Order, Product, Tag
@@ -232,6 +232,25 @@ def test_an_undo_is_made_and_carried_out_under_todays_rights(
         assert audited(undo)[-1][0] == "refused"
     assert stored(world.plan).state == PlanState.EXECUTED
     assert not Order.objects.filter(pk=world.order.pk, shipping_name="Ola").exists()
+
+
+@pytest.mark.parametrize("action", ["undo", "again"])
+def test_a_hook_of_the_projects_that_fails_is_a_refusal_and_no_crash(
+    world: World, monkeypatch: pytest.MonkeyPatch, action: str
+) -> None:
+    plan = world.plan
+    if action == "again":
+        plan = propose(
+            world.client, "relabel", {"order": order_for(number="SO-9000778").number, "name": "Kari"}
+        )
+        let_pass(plan, "expires_at")
+    monkeypatch.setattr(gate, "_looked", failing)
+    assert outcome(decide(world.client, plan, action)) == (409, "failed")
+    assert audited(plan)[-1] == ("refused", "failed")
+
+
+def failing(*args: Any, **kwargs: Any) -> Any:
+    raise RuntimeError("the project's own code broke")
 
 
 def test_a_value_that_the_form_would_put_back_otherwise_is_not_put_back(world: World) -> None:
