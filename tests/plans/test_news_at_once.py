@@ -149,7 +149,8 @@ def test_of_trying_again_and_settling_at_once_one_holds(world: World) -> None:
         seen[state] += 1
         if state == "executed":
             assert (tried, len(outside.sent) - sent) == ((200, "executed"), 1)
-            assert settled in ((409, "not_uncertain"), (409, "try_again"))
+            # Whoever comes when all is over does not find it: it waits for no second person any more.
+            assert settled in ((409, "not_uncertain"), (409, "try_again"), (404, "not_found"))
             assert ("settled", "") not in audited(plan)
         else:
             assert (state, settled, len(outside.sent) - sent) == ("failed", (200, "failed"), 0)
