@@ -62,7 +62,7 @@ class Tour:
     def _address(self, name: str, *args: Any) -> str:
         return reverse(f"admin:{name}", args=args, current_app=self.site.name)
 
-    def _step(self, what: str, do: Callable[[], None]) -> None:
+    def _try(self, what: str, do: Callable[[], None]) -> None:
         """Do something and look at the page afterwards; what breaks on the way is a finding, too."""
         self.eyes.step = what
         try:
@@ -78,25 +78,25 @@ class Tour:
 
     def panel(self, texts: Sequence[str]) -> None:
         """Read hostile answers, tables, questions and plans in the panel, as they come and as they are kept."""
-        self._step("the index", lambda: self._go(self._address("index")))
-        self._step("the panel is opened", self._open)
+        self._try("the index", lambda: self._go(self._address("index")))
+        self._try("the panel is opened", self._open)
         for at, text in enumerate(texts):
             reply = ModelReply(text=text.replace("\x00", "\ufffd"), model="scripted")
-            self._step(
+            self._try(
                 f"an answer: {text[:60]!r}",
                 partial(self._say, TEXTS[at % len(TEXTS)], reply),
             )
             self.world.report.count("hostile answers in a browser")
-        self._step("a click on what answers hold", self._click)
+        self._try("a click on what answers hold", self._click)
         for name in entities_of(self.site):
             table = self._call(f"query_{name}", {"limit": 50})
-            self._step(f"a table of {name}", partial(self._say, "Show them", table))
-        self._step("a question", lambda: self._say("Ask me", self._question()))
+            self._try(f"a table of {name}", partial(self._say, "Show them", table))
+        self._try("a question", lambda: self._say("Ask me", self._question()))
         for call in self._plans():
-            self._step(f"the card of {call.calls[0].name}", partial(self._say, "Do it", call))
-        self._step("links and buttons of the log", self._click)
-        self._step("the panel after another page", self._again)
-        self._step("the list of conversations", self._conversations)
+            self._try(f"the card of {call.calls[0].name}", partial(self._say, "Do it", call))
+        self._try("links and buttons of the log", self._click)
+        self._try("the panel after another page", self._again)
+        self._try("the list of conversations", self._conversations)
 
     def _go(self, path: str) -> None:
         response = self.page.goto(path, wait_until="load")
@@ -306,9 +306,9 @@ class Tour:
     def pages(self, paths: Sequence[str], *, scripts: bool) -> None:
         """Open pages, look at them, and click."""
         for path in paths:
-            self._step(f"{path[:80]} {'with' if scripts else 'without'} scripts", partial(self._go, path))
+            self._try(f"{path[:80]} {'with' if scripts else 'without'} scripts", partial(self._go, path))
             if scripts:
-                self._step(f"clicks on {path[:80]}", self._marks)
+                self._try(f"clicks on {path[:80]}", self._marks)
 
     def _marks(self) -> None:
         marks = self.page.locator(".copilot-mark button, .copilot-page summary")
