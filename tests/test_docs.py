@@ -245,7 +245,9 @@ def test_every_module_has_its_line_in_the_house() -> None:
         name
         for path in PACKAGE.rglob("*.py")
         if path.read_text("utf-8").strip()
-        and not (name := path.relative_to(ROOT).as_posix()).startswith((*folders, "django_copilot/migrations/"))
+        and not (name := path.relative_to(ROOT).as_posix()).startswith(
+            (*folders, "django_copilot/migrations/")
+        )
         and path.parts[-2:] != ("access", "__init__.py")  # it only passes on what its modules have
     }
     assert told == real | folders
