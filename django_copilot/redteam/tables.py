@@ -35,13 +35,11 @@ def key_text(field: Any, raw: Any) -> str:
 def snapshot() -> Snapshot:
     """Return a hash of each business row."""
     return {
-        (model._meta.label_lower, key_text(model._meta.pk, key)): row
-        for model in business_models()
-        for key, row in _rows_of(model)
+        (model._meta.label_lower, key): row for model in business_models() for key, row in _rows_of(model)
     }
 
 
-def _rows_of(model: Any) -> Iterator[tuple[Any, str]]:
+def _rows_of(model: Any) -> Iterator[tuple[str, str]]:
     connection = connections[router.db_for_read(model)]
     quote = connection.ops.quote_name
     # When somebody was last seen is no record of the project's: every login writes it.
@@ -53,7 +51,7 @@ def _rows_of(model: Any) -> Iterator[tuple[Any, str]]:
         cursor.execute(f"SELECT {listed} FROM {quote(model._meta.db_table)}")  # noqa: S608  # names of the models
         for row in cursor.fetchall():
             yield (
-                row[at],
+                key_text(model._meta.pk, row[at]),
                 hashlib.blake2b(repr(row).encode("utf-8", "surrogatepass"), digest_size=12).hexdigest(),
             )
 

@@ -220,11 +220,15 @@ class Tour:
     def _own(self) -> list[str]:
         with self.live.lock:
             user = self.actor.user()
-            talks = list(Conversation.objects.filter(user=user).order_by("-created_at")[:1])
+            talks = list(
+                Conversation.objects.filter(user=user, site=self.site.name).order_by("-created_at")[:1]
+            )
             plans = [
                 plan
                 for kind in ("tool", "form", "delete")
-                for plan in Plan.objects.filter(user=user, kind=kind).order_by("-created_at")[:2]
+                for plan in Plan.objects.filter(user=user, site=self.site.name, kind=kind).order_by(
+                    "-created_at"
+                )[:2]
             ]
             entries = list(AuditEntry.objects.order_by("-number")[:2])
             audits = user.has_perm("django_copilot.view_audit")

@@ -158,7 +158,7 @@ def models_by_label() -> dict[str, Any]:
 
 def rows_of(model: Any) -> dict[str, str]:
     """Return a hash of each row of a model, by key."""
-    return {str(key): row for key, row in tables._rows_of(model)}
+    return dict(tables._rows_of(model))
 
 
 def _site(world: World) -> AdminSite:
