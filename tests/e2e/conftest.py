@@ -22,6 +22,7 @@ from django.test import Client
 from llmock.pytest_plugin import LLMock
 from playwright.sync_api import Browser, BrowserContext, Page, Playwright, expect, sync_playwright
 
+from django_copilot.redteam.browser.judging import FLAGS
 from django_copilot.testing import Call
 
 from .panel import Form, Panel
@@ -29,18 +30,6 @@ from .panel import Form, Panel
 expect.set_options(timeout=20_000)  # a busy machine is no failure
 
 SHOTS = Path(__file__).parents[2] / "test-artifacts"
-
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-dev-shm-usage",
-    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
-]
 
 
 def chromium() -> str | None:
@@ -79,7 +68,7 @@ def browser(request: pytest.FixtureRequest) -> Iterator[Browser]:
     if program is None:
         pytest.skip("no Chromium on PATH (COPILOT_TEST_CHROMIUM can name one)")
     started: Playwright = request.getfixturevalue("playwright")
-    browser = started.chromium.launch(executable_path=program, headless=True, args=FLAGS)
+    browser = started.chromium.launch(executable_path=program, headless=True, args=list(FLAGS))
     yield browser
     browser.close()
 

@@ -276,6 +276,16 @@ def test_what_the_other_system_knows_to_be_done_nobody_settles_as_failed(world: 
     assert (entry.actor, entry.about["state"]) == (str(User.objects.get(username="manager2").pk), "executed")
 
 
+def test_what_was_done_there_and_can_not_be_recorded_is_not_settled_as_failed(
+    world: World, login: Any
+) -> None:
+    plan, outside = uncertain(world), world.outside
+    outside.settling = raised(ValueError("the books are closed"))
+    given = {"outcome": "failed", "reason": "I saw nothing."}
+    assert outcome(decide(login("manager2"), plan, "settle", **given)) == (409, "no_answer")
+    assert (stored(plan).state, outside.reserved) == ("uncertain", ["pending"])
+
+
 @pytest.mark.parametrize("knows", ["nothing", "refused", "silence", "nonsense"])
 def test_what_it_does_not_know_to_be_done_can_be_settled_as_failed(
     world: World, login: Any, knows: str

@@ -35,8 +35,10 @@ from .texts import EVIL, TEXTS
 from .tour import Tour
 
 PROGRAM = "COPILOT_REDTEAM_CHROMIUM"
+# Chromium does not start as root with its sandbox, and everybody else keeps it.
+AS_ROOT = ("--no-sandbox",) if getattr(os, "geteuid", lambda: 1)() == 0 else ()
 FLAGS = (
-    "--no-sandbox",
+    *AS_ROOT,
     "--disable-gpu",
     "--disable-quic",
     "--no-first-run",
