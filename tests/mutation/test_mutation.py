@@ -280,13 +280,13 @@ def test_tests_are_named_by_folder_file_function_and_case() -> None:
 # -- in processes of their own ---------------------------------------------------------------------------
 
 
-def started(*command: str, off: str = "") -> subprocess.CompletedProcess[str]:
+def started(*command: str, off: str = "", **more: str) -> subprocess.CompletedProcess[str]:
     outer = ("PYTEST_", "COPILOT_", "DJANGO_SETTINGS_MODULE", "COV_")
     env = {name: value for name, value in os.environ.items() if not name.startswith(outer)}
     return subprocess.run(
         [sys.executable, "-m", *command],
         cwd=ROOT,
-        env={**env, OFF: off} if off else env,
+        env={**env, **more, **({OFF: off} if off else {})},
         capture_output=True,
         text=True,
         timeout=200,
@@ -311,7 +311,11 @@ def test_a_run_by_hand_takes_away_what_the_environment_names(off: str, test: str
 
 
 def test_the_command_fails_with_a_survivor_and_names_file_line_and_source() -> None:
-    done = started("tests.mutation", "--table", "tests.mutation.samples", "--jobs", "2")
+    # The options are those of whoever runs the rest in several processes: they don't hold for the forks.
+    several = "--numprocesses=2 --dist=worksteal"
+    done = started(
+        "tests.mutation", "--table", "tests.mutation.samples", "--jobs", "2", PYTEST_ADDOPTS=several
+    )
     line = KNOWN[samples.OVER].line
     assert done.returncode == 1, done.stdout + done.stderr
     assert "1 killed, 1 survived" in done.stdout

@@ -59,6 +59,9 @@ class Warm:
 
         os.chdir(ROOT)
         os.environ.pop("COPILOT_TEST_DATABASE_URL", None)  # a database is a file that can be copied
+        os.environ.pop(
+            "PYTEST_ADDOPTS", None
+        )  # a fork runs its tests itself: no worker would see what is off
         switch.install()
         self.folder = Path(tempfile.mkdtemp(prefix="copilot-mutation-"))
         self.tests: list[str] = []
