@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .exceptions import CallFailed, Refused
-    from .harness import HarnessMixin
+    from .mixin import HarnessMixin
     from .tools.arguments import Arg
     from .tools.write import Above, Always, Approval, Category, Effect, Never, Preview, write_tool
 
@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "HarnessMixin": "harness",
+    "HarnessMixin": "mixin",
     "Arg": "tools.arguments",
     "CallFailed": "exceptions",
     "Refused": "exceptions",

@@ -15,7 +15,7 @@ from django.views.i18n import JSONCatalog
 
 from .api.lazy import LazyView
 from .audit.admin import AuditEntryAdmin
-from .harness import HarnessMixin
+from .mixin import HarnessMixin
 from .models import AuditEntry, Conversation, Metrics, Plan, Switch
 
 __all__ = ["HarnessMixin", "register_own"]

@@ -110,7 +110,7 @@ HOOKS = {
     if re.match(r"(get_|has_|lookup_allowed|formfield_|save_|delete_model|delete_queryset|log_)", name)
 } - {"get_urls"}
 ACCESS = {f"access/{name}.py" for name in ("person", "entity", "fields", "rows")}
-MAY_ASK = {*ACCESS, "scope.py", "rows.py", "prefill.py", "snapshots.py", "draft.py", "harness.py"}
+MAY_ASK = {*ACCESS, "scope.py", "rows.py", "prefill.py", "snapshots.py", "draft.py", "mixin.py"}
 MAY_ASK |= {"tools/through_form.py", "audit/admin.py", "admin.py"}  # the last two are admins themselves
 SAVING = {name for name in HOOKS if re.match(r"(save_|delete_model|delete_queryset|log_)", name)}
 

@@ -82,7 +82,7 @@ MORE = (
     "api/base.py",
     "api/decisions.py",
     "api/plans.py",
-    "harness.py",
+    "mixin.py",
 )
 FILES = CORE + MORE
 

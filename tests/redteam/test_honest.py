@@ -10,7 +10,7 @@ from django.contrib import admin
 from django.test.utils import override_settings
 
 from django_copilot.exceptions import Denied, Refused
-from django_copilot.harness import HarnessMixin
+from django_copilot.mixin import HarnessMixin
 from django_copilot.models import Plan
 from django_copilot.plans import decisions
 from django_copilot.redteam import tables
@@ -244,7 +244,7 @@ def test_saving_that_saves_nothing_is_noticed(desk: Any, monkeypatch: pytest.Mon
 def test_a_delete_page_without_its_preview_is_noticed(desk: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     asked, product = desk("manager"), Product.objects.filter(order_lines=None).earliest("pk")
     asked.delete(Product, product)
-    monkeypatch.setattr("django_copilot.harness.preview_record", lambda entity, obj: [])
+    monkeypatch.setattr("django_copilot.mixin.preview_record", lambda entity, obj: [])
     with pytest.raises(Problem, match="the preview lacks title"):
         asked.delete(Product, product)
     monkeypatch.setattr(HarnessMixin, "_delete_preview", lambda *args, **kwargs: None)
