@@ -27,6 +27,14 @@ SECRET = re.compile(
     r"|(^|_)(hash|salt|otp|totp|pin|pwd|cvc|cvv|iban|ssn|pesel|mfa|2fa)(_|$)",
     re.IGNORECASE,
 )
+# Names that look like what tells who somebody is, or how to reach her.
+PERSONAL = re.compile(
+    r"e_?mail|phone|mobile|(^|_)(tel|fax|street|address|postcode|postal_code|zip|zip_code|birth|birthday|dob"
+    r"|passport|tax_?id|nip|vat_id|national_id|first_name|last_name|surname|full_name|gender|religion"
+    r"|ip|ip_address|latitude|longitude|salary)(_|$)|birth_?date|date_of_birth",
+    re.IGNORECASE,
+)
+LOOKUPS = {"range": ("gte", "gt", "lte", "lt"), "in": ("in",), "isnull": ("isnull",)}
 NAME_LENGTH = 49  # what the longest tool name leaves of 64 characters
 
 
@@ -35,6 +43,13 @@ class Declaration:
 
     harness_list: Sequence[str] = ()
     harness_persist: Sequence[str] = ()
+    harness_show: Sequence[str] = ()  # the person sees these values in her table, the model gets handles
+    harness_search: bool = False  # the admin's own search, over those of its fields that may be read
+    harness_lookups: Mapping[str, Sequence[str]] = {}  # field → some of LOOKUPS
+    harness_from_admin: bool = False  # search_fields, list_filter and date_hierarchy stand for the two above
+    harness_inlines: Mapping[str, Sequence[str]] = {}  # accessor of the inline's rows → fields of them
+    harness_computed: Sequence[str] = ()  # columns of list_display that are no fields, read as text
+    harness_actions: Sequence[str] = ()  # actions of the admin that may be chosen on its opened list
     harness_silence: Mapping[str, Sequence[str]] = {}  # id of a check's warning → fields it is not about
 
     def get_harness_list(self, request: HttpRequest, obj: Any = None) -> Sequence[str]:
@@ -45,6 +60,10 @@ class Declaration:
         """Return the fields that the assistant may fill in, for this request and record."""
         return self.harness_persist
 
+    def get_harness_show(self, request: HttpRequest, obj: Any = None) -> Sequence[str]:
+        """Return the fields that are shown to the person and kept from the model, for this request and record."""
+        return self.harness_show
+
 
 def is_declared(model_admin: Any) -> bool:
     """Tell whether this ModelAdmin declares anything, by attribute or by hook."""
@@ -54,8 +73,10 @@ def is_declared(model_admin: Any) -> bool:
     return bool(
         model_admin.harness_list
         or model_admin.harness_persist
+        or model_admin.harness_show
         or cls.get_harness_list is not Declaration.get_harness_list
         or cls.get_harness_persist is not Declaration.get_harness_persist
+        or cls.get_harness_show is not Declaration.get_harness_show
     )
 
 
