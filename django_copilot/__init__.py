@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .declaring import harness
     from .exceptions import CallFailed, Refused
     from .mixin import HarnessMixin
     from .tools.arguments import Arg
@@ -25,11 +26,13 @@ __all__ = [
     "Preview",
     "Refused",
     "__version__",
+    "harness",
     "write_tool",
 ]
 
 _HOMES = {
     "HarnessMixin": "mixin",
+    "harness": "declaring",
     "Arg": "tools.arguments",
     "CallFailed": "exceptions",
     "Refused": "exceptions",

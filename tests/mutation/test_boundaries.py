@@ -107,7 +107,7 @@ def test_what_the_package_imports_by_a_text_of_its_own_is_not_behind_a_boundary(
     from django_copilot import _HOMES
     from django_copilot.backends import _BUILT_IN
 
-    assert set(_HOMES.values()) == {"mixin", "tools.arguments", "exceptions", "tools.write"}
+    assert set(_HOMES.values()) == {"declaring", "mixin", "tools.arguments", "exceptions", "tools.write"}
     assert {each.rpartition(".")[0] for each in _BUILT_IN.values()} == {
         f"django_copilot.backends.{name}" for name in ("openai", "offline", "scripted")
     }
