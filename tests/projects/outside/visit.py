@@ -14,7 +14,7 @@ def main(what: str) -> Any:
     """Set the project up and run one of the visits."""
     os.environ["DJANGO_SETTINGS_MODULE"] = "tests.projects.outside.settings"
     django.setup()
-    return {"state": state, "pages": pages, "uninstall": uninstall}[what]()
+    return {"state": state, "pages": pages, "uninstall": uninstall, "suggest": suggest}[what]()
 
 
 def state() -> dict[str, Any]:
@@ -34,6 +34,18 @@ def state() -> dict[str, Any]:
         "ids": sorted(str(each.id) for each in checks.run_checks()),
         "readies": sorted(each.label for each in apps.get_app_configs() if "ready" in vars(each)),
     }
+
+
+def suggest() -> dict[str, Any]:
+    """Return what is declared, and what the checks say, once the suggestion for all admins is carried out."""
+    from io import StringIO
+
+    from django.core.management import call_command
+
+    text = StringIO()
+    call_command("copilot_suggest", stdout=text)
+    exec(compile(text.getvalue(), "copilot.py", "exec"), {"__name__": "suggested"})
+    return {"text": text.getvalue(), **state()}
 
 
 def pages() -> dict[str, Any]:
