@@ -6,7 +6,7 @@ looks personal is a comment with its reason.
 
 from __future__ import annotations
 
-import sys
+import inspect
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -281,7 +281,8 @@ def _target(each: Suggestion, names: _Names) -> tuple[str, bool]:
 
 
 def _is_importable(cls: type) -> bool:
-    return getattr(sys.modules.get(cls.__module__), cls.__name__, None) is cls
+    module = inspect.getmodule(cls)
+    return module is not None and vars(module).get(cls.__name__) is cls
 
 
 def _body(each: Suggestion, begin: Any, *, end: str) -> list[str]:

@@ -1,0 +1,122 @@
+"""``manage.py copilot_access``: what the assistant may do for a person, and which rule says each no."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from ...declaration import entities_of
+from ...exceptions import ConfigurationError
+from ...explaining import explain
+from ...scope import Scope
+from .copilot_ask import _keys, _site
+
+
+class Command(BaseCommand):
+    """Ask the code that decides, on a request built as for the assistant, and print what it says."""
+
+    help = "Print what the assistant may do for a person, and which rule says each no. Nothing is changed."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take who, where, and which entities."""
+        parser.add_argument("user", help="username of an account")
+        parser.add_argument(
+            "--entity",
+            action="append",
+            default=[],
+            metavar="NAME",
+            help="only this entity, as in tools or as app.Model; may be repeated",
+        )
+        parser.add_argument("--site", default="admin", help="name of the AdminSite (default: admin)")
+        parser.add_argument("--host", default="", help="host name that the project's code should see")
+        parser.add_argument(
+            "--scope",
+            action="append",
+            default=[],
+            metavar="KEY=VALUE",
+            help="a key of the project's own scope, as COPILOT['SCOPE'] captures it; may be repeated",
+        )
+        parser.add_argument("--json", action="store_true", help="print JSON")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Print it. Raises CommandError."""
+        site = _site(options["site"])
+        user_model = get_user_model()
+        user = user_model._default_manager.filter(**{user_model.USERNAME_FIELD: options["user"]}).first()
+        if user is None:
+            raise CommandError(f"There is no account {options['user']!r}.")
+        entities = entities_of(site)
+        only = [each if each in entities else each.lower() for each in options["entity"]]
+        unknown = set(only) - {*entities, *(each.label for each in entities.values())}
+        if unknown:
+            raise CommandError(
+                f"No entity {', '.join(sorted(unknown))} on the site {site.name!r}. "
+                f"There are: {', '.join(entities)}."
+            )
+        scope = Scope(
+            site=site.name,
+            host=options["host"]
+            or next((h for h in settings.ALLOWED_HOSTS if h[:1] not in "*."), "localhost"),
+            language=settings.LANGUAGE_CODE,
+            time_zone=timezone.get_default_timezone_name(),
+            keys=_keys(options["scope"]),
+        )
+        try:
+            report = explain(site, scope, user, only=only)
+        except ConfigurationError as error:
+            raise CommandError(str(error)) from error
+        if options["json"]:
+            self.stdout.write(json.dumps(report, ensure_ascii=False, indent=2))
+            return
+        for line in _lines(report):
+            self.stdout.write(line)
+
+
+def _lines(report: Mapping[str, Any]) -> list[str]:
+    who = f"{report['user']} on the site {report['site']!r}"
+    if report["allowed"]["may"]:
+        lines = [f"{who}: may use the assistant."]
+    else:
+        lines = [f"{who}: may not use the assistant: {report['allowed']['why']}."]
+        if report["entities"]:
+            lines.append("What follows would hold if that were otherwise.")
+    if not report["decides"]["may"]:
+        lines.append(f"Confirms and approves nothing: {report['decides']['why']}.")
+    for each in report["entities"]:
+        lines += ["", f"{each['entity']} ({each['model']})"]
+        if not each["usable"]["may"]:
+            lines.append(f"  not usable: {each['usable']['why']}")
+            continue
+        lines += _columns([(name, _said(answer)) for name, answer in each["tools"].items()])
+        if each["fields"]:
+            pages = next(iter(each["fields"].values()))
+            rows = [
+                (name, *(_said(answers[page]) for page in pages)) for name, answers in each["fields"].items()
+            ]
+            lines += ["", *_columns([("field", *pages), *rows])]
+    if report["tools"]:
+        lines += [
+            "",
+            "write tools",
+            *_columns([(name, _said(each)) for name, each in report["tools"].items()]),
+        ]
+    return lines
+
+
+def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  " + "  ".join(f"{text:<{width}}" for text, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
+def _said(answer: Mapping[str, Any]) -> str:
+    return "yes" if answer["may"] else f"no: {answer['why']}"
