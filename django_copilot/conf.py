@@ -45,6 +45,7 @@ class Settings:
     RESULT_BYTES: int = 24_000  # of one tool result
     TURN_BYTES: int = 96_000  # of all tool results in a turn
     SCAN_ROWS: int = 1_000  # rows read at most to fill one query when a project hides rows one by one
+    READ_SECONDS: float = 5.0  # of the database, for one search, count or sum
     HISTORY_MESSAGES: int = 20  # earlier messages sent to the model
     HISTORY_CHARS: int = 24_000  # of those together
 

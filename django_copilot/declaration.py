@@ -49,6 +49,7 @@ class Declaration:
     harness_from_admin: bool = False  # search_fields, list_filter and date_hierarchy stand for the two above
     harness_inlines: Mapping[str, Sequence[str]] = {}  # accessor of the inline's rows → fields of them
     harness_computed: Sequence[str] = ()  # columns of list_display that are no fields, read as text
+    harness_history: bool = False  # who changed what of a record, where django-simple-history keeps it
     harness_actions: Sequence[str] = ()  # actions of the admin that may be chosen on its opened list
     harness_silence: Mapping[str, Sequence[str]] = {}  # id of a check's warning → fields it is not about
 
@@ -63,6 +64,14 @@ class Declaration:
     def get_harness_show(self, request: HttpRequest, obj: Any = None) -> Sequence[str]:
         """Return the fields that are shown to the person and kept from the model, for this request and record."""
         return self.harness_show
+
+    def get_harness_rows(self, request: HttpRequest, queryset: Any) -> Any:
+        """Return the queryset narrowed to exactly the records that ``has_view_permission`` lets this person view.
+
+        Only for admins that decide on single records: with it they can be counted and summed in the database.
+        What a query shows is still asked for record by record.
+        """
+        return queryset
 
 
 def is_declared(model_admin: Any) -> bool:

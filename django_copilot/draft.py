@@ -26,11 +26,12 @@ from . import plans
 from .access import Access
 from .contrib.simple_history import note_plan
 from .declaration import PRIVILEGES, model_field
+from .display import field_label
 from .exceptions import CallError, CopilotError, ScopeUnavailable
 from .identity import key_text, own_key
 from .marks import page_marks
 from .models import Plan, PlanKind, PlanState
-from .prefill import Filled, field_label, fill_from_store
+from .prefill import Filled, fill_from_store
 from .scope import Scope, capture_scope, enter_scope, page_url
 from .snapshots import conflict_text, differences, lock_record, snapshot
 from .switch import is_off

@@ -47,7 +47,8 @@ from .exceptions import CallError, NoGrant, Refused, ScopeUnavailable
 from .identity import key_text
 from .models import Plan, PlanState
 from .people import is_service_account
-from .rows import cut
+from .reading import cut
+from .references import References
 from .scope import Scope, enter_scope, load_person
 from .tools import entity as bodies
 from .tools.approval import needs_approval
@@ -55,44 +56,42 @@ from .tools.arguments import clean_arguments, from_stored, to_stored
 from .tools.base import Failed, Outcome, Planned, Told
 from .tools.context import Bound, Context
 from .tools.document import Looked, PlanDraft, draft_of, effects_document, restored, typed
+from .tools.further import kinds_of
 from .tools.guard import only_reading, through_context
 from .tools.offered import may_use_tool
-from .tools.schema import ASK_USER, FIND_ENTITIES, tool_names
+from .tools.schema import ASK_USER, FIND_ENTITIES, PLAIN, tool_names
+from .tools.shapes import arguments_of, parse_arguments
 from .tools.through_form import Change, as_held, check_changes, save_changes, value_of
 from .tools.write import Category, Effect, Preview, WriteTool, all_tools
-from .values import is_clean, to_json
+from .values import to_json
 
 logger = logging.getLogger("django_copilot")
-
-MAX_ARGUMENT_CHARS = 60_000
-MAX_DEPTH = 12
 
 Body = Callable[[EntityAccess, Mapping[str, Any]], Outcome]
 _BODIES: dict[str, Body] = {
     "query": bodies.query,
     "form": bodies.open_entity_form,
     "delete": bodies.confirm_delete,
-}
-# What each kind of tool takes: name → (type, required). The schema a model saw is advice; this is the rule.
-_ARGUMENTS: dict[str, dict[str, tuple[type, bool]]] = {
-    "query": {"fields": (list, False), "filters": (dict, False), "limit": (int, False)},
-    "form": {"id": (object, False), "fields": (dict, False)},
-    "delete": {"id": (object, True)},
-    "question": {"text": (str, True), "kind": (str, False), "options": (list, False)},
-    "find": {"words": (str, True)},
+    "count": bodies.count,
+    "summary": bodies.summarise,
+    "history": bodies.history,
+    "list": bodies.open_entity_list,
 }
 
 
-def run(site: AdminSite, scope: Scope, user_pk: Any, call: ToolCall) -> Outcome:
+def run(
+    site: AdminSite, scope: Scope, user_pk: Any, call: ToolCall, *, references: References | None = None
+) -> Outcome:
     """Run one tool call for one person and return its outcome. Raises ScopeUnavailable, and nothing else.
 
+    ``references`` are those of the conversation that the call was made in; a call can name no others.
     There is an outcome even where the project's own scope swallows what happens in it.
     """
     try:
         with enter_scope(scope, user_pk) as request, contained():
             if request.user.copilot_off:  # asked along with loading her
                 raise Refused("The assistant was turned off.", code="switched_off")
-            access = Access(site, request)
+            access = Access(site, request, references)
             access.check_person()
             return _dispatch(access, call)
     except CallError as error:
@@ -106,21 +105,21 @@ def run(site: AdminSite, scope: Scope, user_pk: Any, call: ToolCall) -> Outcome:
 
 def _dispatch(access: Access, call: ToolCall) -> Outcome:
     if call.name == ASK_USER.name:
-        return bodies.ask_user(_arguments("question", call))
+        return bodies.ask_user(arguments_of("question", call))
     if call.name == FIND_ENTITIES.name:
-        return bodies.find_entities(access, _arguments("find", call))
+        return bodies.find_entities(access, arguments_of("find", call))
     tool = all_tools().get(call.name)
     if tool is not None and may_use_tool(access, tool):
         return _call_tool(access, tool, parse_arguments(call.arguments))
     kind, entity = _target(access, call.name)
-    return _BODIES[kind](entity, _arguments(kind, call))
+    return _BODIES[kind](entity, arguments_of(kind, call))
 
 
 def _target(access: Access, name: str) -> tuple[str, EntityAccess]:
     """Return the kind of tool and the entity that a name stands for among those this person can use."""
     for entity in access.all():
         for kind, tool in tool_names(entity.name).items():
-            if tool == name and entity.is_usable:
+            if tool == name and entity.is_usable and (kind in PLAIN or kind in kinds_of(entity)):
                 return kind, entity
     raise Refused("There is no such tool. Use only the tools that were given.", code="unknown_tool")
 
@@ -424,74 +423,3 @@ def _step(tool: WriteTool, name: Any) -> Callable[..., Any]:
     if function is None:
         raise NoGrant(f"{tool.where} has no {name} step.")
     return function
-
-
-# -- arguments ----------------------------------------------------------------------------------------------
-
-
-def _arguments(kind: str, call: ToolCall) -> dict[str, Any]:
-    """Return a call's arguments when their shape is right. Raises CallError.
-
-    Required ones that are missing make the error ``clarification_required``, which names them.
-    """
-    args = parse_arguments(call.arguments)
-    expected = _ARGUMENTS[kind]
-    unknown = [name for name in args if name not in expected]
-    if unknown:
-        raise CallError(
-            f"This tool takes only: {', '.join(expected)}.",
-            code="unknown_argument",
-            arguments=[n[:60] for n in unknown[:5]],
-        )
-    missing = [name for name, (_, required) in expected.items() if required and args.get(name) in (None, "")]
-    if missing:
-        raise CallError(
-            "Required values are missing. Ask the person for them; do not guess.",
-            code="clarification_required",
-            missing=missing,
-        )
-    checked: dict[str, Any] = {}
-    for name, value in args.items():
-        wanted, required = expected[name]
-        if value is None and not required:
-            continue
-        if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is int):
-            raise CallError(f"{name}: wrong type.", code="invalid_argument", argument=name)
-        checked[name] = value
-    for name in ("fields", "options"):
-        value = checked.get(name)
-        if isinstance(value, list) and not all(isinstance(each, str) for each in value):
-            raise CallError(f"{name}: expected a list of texts.", code="invalid_argument", argument=name)
-    if checked.get("kind", "text") not in ("text", "single", "multiple"):
-        raise CallError("kind: expected text, single or multiple.", code="invalid_argument", argument="kind")
-    return checked
-
-
-def parse_arguments(raw: str) -> dict[str, Any]:
-    """Return the JSON object that a model wrote as arguments. Raises CallError for anything else."""
-    problem = CallError(
-        "The arguments must be one JSON object that fits the tool's schema.", code="invalid_arguments"
-    )
-    if len(raw) > MAX_ARGUMENT_CHARS:
-        raise CallError("The arguments are too long.", code="invalid_arguments")
-    try:
-        args = json.loads(raw or "{}", object_pairs_hook=_no_duplicates)
-    except (ValueError, RecursionError):
-        raise problem from None
-    if not isinstance(args, dict) or not _is_shallow(args, MAX_DEPTH) or not is_clean(args):
-        raise problem
-    return args
-
-
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len({name for name, _ in pairs}) != len(pairs):
-        raise ValueError("a name stands twice")
-    return dict(pairs)
-
-
-def _is_shallow(value: Any, depth: int) -> bool:
-    if isinstance(value, dict):
-        return depth > 0 and all(_is_shallow(each, depth - 1) for each in value.values())
-    if isinstance(value, list):
-        return depth > 0 and all(_is_shallow(each, depth - 1) for each in value)
-    return True

@@ -15,7 +15,7 @@ from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
 from django.utils.translation import gettext as _
 
 from .declaration import model_field
-from .prefill import display
+from .display import display
 from .values import has_invisible
 
 

@@ -36,6 +36,7 @@ class Conversation(Owned):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     title = models.CharField(_("title"), max_length=80, blank=True)
     updated_at = models.DateTimeField(_("updated"), auto_now=True)
+    shown = models.PositiveIntegerField(default=0, editable=False)  # the highest number of a reference
 
     class Meta:
         verbose_name = _("conversation")
@@ -101,8 +102,9 @@ class Turn(models.Model):
 class Message(models.Model):
     """One message of a conversation.
 
-    ``reads`` are the queries whose rows the person saw, to be run again when she comes back; ``mentions``
-    maps the entities the answer may speak of ("app.model") to the fields that went into it.
+    ``reads`` are the queries whose rows the person saw, to be run again when she comes back; ``references``
+    are the keys of those rows, so that they can be named later; ``mentions`` maps the entities the answer may
+    speak of ("app.model") to the fields that went into it.
     """
 
     class Role(models.TextChoices):
@@ -114,6 +116,7 @@ class Message(models.Model):
     role = models.CharField(max_length=10, choices=Role.choices)
     text = models.TextField(blank=True)
     reads: models.JSONField[Any, Any] = models.JSONField(default=list)
+    references: models.JSONField[Any, Any] = models.JSONField(default=list)
     mentions: models.JSONField[Any, Any] = models.JSONField(default=dict)
     question: models.JSONField[Any, Any] = models.JSONField(null=True)
     plan = models.ForeignKey("Plan", on_delete=models.SET_NULL, null=True, related_name="messages")

@@ -6,24 +6,20 @@ that moment), and when a hand-made link brings values.
 
 from __future__ import annotations
 
-import datetime
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django import forms
 from django.db import models
-from django.utils import formats, timezone
-from django.utils.text import capfirst
-from django.utils.translation import gettext
 
 from .access import EntityAccess, ask_hook, related_rows
 from .declaration import model_field
 from .exceptions import CallError, Refused
 from .identity import dereference, key_is_data, key_text, parse_key
-from .rows import unknown_field
-from .values import clean_text, has_choices, json_to_python, run_field_checks, to_json, wrong_value
+from .reading import unknown_field
+from .references import is_handle
+from .values import json_to_python, run_field_checks, to_json, wrong_value
 
 MAX_INLINE_ROWS = 500
 
@@ -104,6 +100,9 @@ def _typed(
     """Return the Python value for a form field, after the field's own checks."""
     field, form_field = model_field(entity.model, name), form.fields[name]
     value: Any
+    if from_model and is_handle(given):
+        # Not checked: whether the form takes it would tell the model of a value that it never gets.
+        return entity.access.handled(given, field)
     if field is None:
         if not isinstance(given, str | int | float | bool):
             raise wrong_value(name, "expected plain text or a number.")
@@ -161,30 +160,3 @@ def _stored(entity: EntityAccess, name: str, value: Any) -> Any:
     if isinstance(value, models.Model):
         return key_text(type(value), value.pk)
     return to_json(value)
-
-
-def display(field: Any, value: Any) -> str:
-    """Return a value of a model field as text for the person's own page, in her language."""
-    if value is None or value == "" or value == []:
-        return ""
-    if isinstance(value, list | tuple | models.QuerySet):
-        return clean_text(", ".join(str(each) for each in value))
-    if field is not None and has_choices(field):
-        return clean_text(str(dict(field.flatchoices).get(value, value)))
-    if isinstance(value, bool):
-        return gettext("Yes") if value else gettext("No")
-    if isinstance(field, models.JSONField):
-        return json.dumps(value, ensure_ascii=False, cls=field.encoder)
-    return str(
-        formats.localize(
-            timezone.localtime(value)
-            if isinstance(value, datetime.datetime) and timezone.is_aware(value)
-            else value
-        )
-    )
-
-
-def field_label(model: type[models.Model], name: str) -> str:
-    """Return a field's label for people."""
-    field = model_field(model, name)
-    return str(capfirst(field.verbose_name)) if field is not None else name

@@ -29,9 +29,9 @@ from django.utils.translation import gettext as _
 from .access import ask_hook
 from .contrib.simple_history import who_changed
 from .declaration import model_field
+from .display import display, field_label
 from .identity import key_text
 from .models import Plan
-from .prefill import display, field_label
 
 MAX_INLINE_ROWS = 500
 

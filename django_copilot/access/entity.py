@@ -11,12 +11,13 @@ from django.db import models
 
 from ..exceptions import CallError, Refused
 from ..identity import dereference, is_reference, key_is_data, key_text, own_key, parse_key, refer
+from ..references import is_row
 from ..scope import at_page, page_url
-from .fields import FieldAccess
+from .asking import AskAccess
 from .rows import NOT_FOUND
 
 
-class EntityAccess(FieldAccess):
+class EntityAccess(AskAccess):
     """One entity as one person may use it."""
 
     @cached_property
@@ -70,6 +71,8 @@ class EntityAccess(FieldAccess):
 
         Raises CallError when it is no proper id.
         """
+        if is_row(given):
+            return [self._referred(given)]
         if not key_is_data(self.model):
             return [parse_key(self.model, given)]
         if not self._key_is_named or is_reference(given):
@@ -81,6 +84,15 @@ class EntityAccess(FieldAccess):
         key = parse_key(self.model, given)
         with at_page(self.request, self.model_admin, "changelist", None):
             return list(self._named(self.visible({key}).values()))
+
+    def _referred(self, given: str) -> Any:
+        """Return the key of a row that this conversation showed. Whether it may be seen today is asked later."""
+        found = self.access.references.find(given)
+        if found is None or found[0] != self.entity.label:
+            raise CallError(
+                f"{given} names no record of this kind in this conversation.", code="unknown_reference"
+            )
+        return parse_key(self.model, found[1])
 
     def find(self, given: Any) -> Any:
         """Return the record of an id from the model. Raises CallError: the same for every hidden reason."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -81,11 +81,9 @@ class FieldAccess(RowAccess):
         return ask_hook(self.model_admin, hook, [], ask)
 
     def declared(self, obj: Any = None) -> set[str]:
-        """Return every name in either list of the declaration."""
-        return {
-            *self._declared_names("get_harness_list", obj),
-            *self._declared_names("get_harness_persist", obj),
-        }
+        """Return every name in one of the lists of the declaration."""
+        hooks = ("get_harness_list", "get_harness_persist", "get_harness_show")
+        return {name for hook in hooks for name in self._declared_names(hook, obj)}
 
     @cached_property
     def _readable(self) -> tuple[str, ...]:
@@ -99,10 +97,31 @@ class FieldAccess(RowAccess):
         return self._readable if obj is None else self._readable_for(obj)
 
     def _readable_for(self, obj: Any) -> tuple[str, ...]:
-        declared = self._declared_names("get_harness_list", obj)
+        kept = self._kept_from_model(obj)
+        return tuple(name for name in self._declared_and_shown("get_harness_list", obj) if name not in kept)
+
+    def _declared_and_shown(self, hook: str, obj: Any) -> tuple[str, ...]:
+        declared = self._declared_names(hook, obj)
+        if not declared:
+            return ()
         shown = self._shown(obj)
         return tuple(
             dict.fromkeys(name for name in declared if name in shown and not never_readable(self.model, name))
+        )
+
+    def _kept_from_model(self, obj: Any) -> set[str]:
+        """Return the names that no model gets, whichever other list they are in too."""
+        return {*self.model_admin.harness_show, *self._declared_names("get_harness_show", obj)}
+
+    def showable(self, obj: Any = None) -> tuple[str, ...]:
+        """Return the fields whose values the person sees of this record, while the model gets handles for them.
+
+        The caller has established that the person may view the record. Relations are never among them.
+        """
+        return tuple(
+            name
+            for name in self._declared_and_shown("get_harness_show", obj)
+            if model_field(self.model, name).remote_field is None
         )
 
     @cached_property
@@ -113,13 +132,27 @@ class FieldAccess(RowAccess):
         ``get_harness_list`` is the project's own, there are none.
         """
         cls = type(self.model_admin)
-        if cls.get_harness_list is not Declaration.get_harness_list:
+        if (
+            cls.get_harness_list is not Declaration.get_harness_list
+            or cls.get_harness_show is not Declaration.get_harness_show
+        ):
             return frozenset()
-        own_readonly = cls.get_readonly_fields is not ModelAdmin.get_readonly_fields
+        return self._on_all(self._readable)
+
+    @cached_property
+    def showable_on_all(self) -> frozenset[str]:
+        """Return the fields that are shown to the person, and not sent, on every record that may be viewed."""
+        if type(self.model_admin).get_harness_show is not Declaration.get_harness_show or not self.can_view:
+            return frozenset()
+        return self._on_all(self.showable())
+
+    def _on_all(self, names: Iterable[str]) -> frozenset[str]:
+        """Return those names that the admin shows on every record, known from the hooks a project overrides."""
+        own_readonly = type(self.model_admin).get_readonly_fields is not ModelAdmin.get_readonly_fields
         static = bool(self.model_admin.fields or self.model_admin.fieldsets)
         if self._fields_depend_on_record or (own_readonly and (self._may_mask or not static)):
-            return frozenset(self._readable) & (self._listed or frozenset())
-        return frozenset(self._readable)
+            return frozenset(names) & (self._listed or frozenset())
+        return frozenset(names)
 
     @property
     def hides_fields_per_row(self) -> bool:

@@ -8,12 +8,15 @@ from functools import cached_property
 from typing import Any
 
 from django.contrib.admin import AdminSite
+from django.db import models
 
-from ..declaration import Entity, admin_of, entities_of, is_declared
-from ..exceptions import Refused
+from ..declaration import Entity, admin_of, entities_of, is_declared, model_field
+from ..exceptions import CallError, Refused
+from ..references import References, parts_of
 from ..scope import PERMISSION, ScopedRequest
+from ..values import has_choices
 from .entity import EntityAccess
-from .rows import RowAccess, ask_hook
+from .rows import NOT_FOUND, RowAccess, ask_hook
 
 logger = logging.getLogger("django_copilot")
 
@@ -50,9 +53,10 @@ def may_do_anything(site: AdminSite, request: Any) -> bool:
 class Access:
     """The rights of one person on one site, asked on a request built from her stored scope."""
 
-    def __init__(self, site: AdminSite, request: ScopedRequest) -> None:
+    def __init__(self, site: AdminSite, request: ScopedRequest, references: References | None = None) -> None:
         self.site = site
         self.request = request
+        self.references = references if references is not None else References()
         self._known: dict[str, EntityAccess] = {}
 
     def check_person(self) -> None:
@@ -123,12 +127,41 @@ class Access:
         access = self.of(entity) if entity is not None else None
         return access if access is not None and access.is_usable else None
 
+    def handled(self, handle: str, field: Any) -> Any:
+        """Return the value that a handle stands for, read with the rights of this moment, for a field like its own.
+
+        Raises CallError: for a handle of nothing here, and for a field of another kind.
+        """
+        name, reference = parts_of(handle)
+        found = self.references.find(reference)
+        entity = self.labelled(found[0]) if found is not None else None
+        source = model_field(entity.model, name) if entity is not None else None
+        if found is None or entity is None or source is None:
+            raise Refused(NOT_FOUND, code="not_found")
+        if not _holds_alike(source, field):
+            raise CallError("That handle can't stand for a value of this field.", code="invalid_handle")
+        obj = entity.record(found[1])
+        with entity.at("changelist"):
+            if name not in entity.showable(obj) and name not in entity.readable(obj):
+                raise Refused(NOT_FOUND, code="not_found")
+        return source.value_from_object(obj)
+
     def of(self, entity: Entity) -> EntityAccess:
         """Return a declared entity as this person may use it."""
         found = self._known.get(entity.name)
         if found is None:
             found = self._known[entity.name] = EntityAccess(self, entity)
         return found
+
+
+def _holds_alike(source: Any, field: Any) -> bool:
+    """Tell whether one field takes what another holds, known from the fields and not from a value."""
+    texts = (models.CharField, models.TextField)
+    if field is None or source.remote_field is not None or field.remote_field is not None:
+        return False
+    if isinstance(source, texts) and isinstance(field, texts):
+        return not (has_choices(source) or has_choices(field))
+    return type(source) is type(field)
 
 
 def related_rows(access: Access, model: Any) -> RowAccess | None:

@@ -34,6 +34,19 @@ def ask_hook(model_admin: Any, hook: str, default: T, question: Callable[[], T])
         return default
 
 
+# Modules whose hooks add nothing to Django's own: they hand on to the next class.
+_NEUTRAL = ("django.contrib.admin.options", "simple_history.admin")
+
+
+def _is_own(cls: type, hook: str) -> bool:
+    """Tell whether a hook of a ModelAdmin class is the project's, and so may say anything of single records."""
+    return any(
+        getattr(vars(each)[hook], "__module__", "") not in _NEUTRAL
+        for each in cls.__mro__
+        if hook in vars(each)
+    )
+
+
 class RowAccess:
     """Rows of one registered ModelAdmin, declared or not, as this person may see them."""
 
@@ -56,10 +69,8 @@ class RowAccess:
     @property
     def asks_per_row(self) -> bool:
         """Tell whether the project decides on single records, so that more rows are read than shown."""
-        return any(
-            getattr(type(self.model_admin), hook) is not getattr(ModelAdmin, hook)
-            for hook in ("has_view_permission", "has_change_permission", "has_view_or_change_permission")
-        )
+        hooks = ("has_view_permission", "has_change_permission", "has_view_or_change_permission")
+        return any(_is_own(type(self.model_admin), hook) for hook in hooks)
 
     def queryset(self) -> models.QuerySet[Any]:
         """Return the person's rows, with the related records that checks per row need. Raises Refused."""

@@ -14,15 +14,13 @@ from django.utils.translation import gettext as _
 
 from .. import audit, plans
 from ..access import Access
-from ..declaration import model_field
 from ..exceptions import CallError, ConversationNotFound, ScopeUnavailable
 from ..models import Conversation, Message, Plan, PlanKind, Turn, TurnState
 from ..plans.deciders import Decider
 from ..plans.projection import as_json
 from ..plans.rights import find
 from ..plans.states import clocked
-from ..preview import cell_text
-from ..rows import TABLES_BYTES, Query, Rows, fit_table, run_query
+from ..reading import TABLES_BYTES, Reading, fit_table, read_again
 from ..runtime import store
 from ..scope import enter_scope
 from .base import ApiError, OwnPage, error_text, json_answer, not_here, wants_json
@@ -119,7 +117,8 @@ class DetailView(OwnConversation):
             proposing = set(conversation.plans.exclude(kind=PlanKind.TOOL).values_list("turn_id", flat=True))
             shown_plans = self.plans(request, messages)
             with enter_scope(self.scope, request.user.pk) as scoped:
-                again = _Again(Access(self.site, scoped), pages=not wants_json(request))
+                access = Access(self.site, scoped, store.references_of(conversation, messages))
+                again = _Again(access, pages=not wants_json(request))
                 shown = [again.shown(each, proposes=each.turn_id in proposing) for each in messages[::-1]]
                 shown.reverse()
             for each in shown:
@@ -183,7 +182,7 @@ class _Again:
     def __init__(self, access: Access, *, pages: bool) -> None:
         self.access, self.pages = access, pages
         self.left, self.bytes_left = READ_AGAIN, TABLES_BYTES
-        self.known: dict[str, Rows | None] = {}  # by query, None where it is refused by now
+        self.known: dict[str, Reading | None] = {}  # by query, None where it is refused by now
 
     def shown(self, message: Message, *, proposes: bool) -> dict[str, Any]:
         """Return a message as its owner may see it today. Ask for the newest message first.
@@ -200,7 +199,7 @@ class _Again:
                 older = True
                 continue
             rows = self.rows(key, stored)
-            if rows is not None and (rows.rows or not (proposes or message.question)):
+            if rows is not None and not (rows.is_empty and (proposes or message.question)):
                 table, size = fit_table(rows.for_person(), self.bytes_left)
                 self.bytes_left -= size
                 results.append(_texts(rows, table) if self.pages else table)
@@ -219,30 +218,27 @@ class _Again:
             **({"question": message.question} if message.question and not withheld else {}),
         }
 
-    def rows(self, key: str, stored: dict[str, Any]) -> Rows | None:
-        """Return the rows of a stored query, None when it is refused."""
+    def rows(self, key: str, stored: dict[str, Any]) -> Reading | None:
+        """Return what a stored read gives, None when it is refused."""
         if key not in self.known:
             self.left -= 1
             entity = self.access.labelled(stored["entity"])
             try:
-                self.known[key] = run_query(entity, Query.from_json(stored)) if entity is not None else None
+                self.known[key] = read_again(entity, stored) if entity is not None else None
             except CallError:
                 self.known[key] = None
         return self.known[key]
 
 
-def _texts(rows: Rows, table: dict[str, Any]) -> dict[str, Any]:
+def _texts(rows: Reading, table: dict[str, Any]) -> dict[str, Any]:
     """Return a table of texts for the page."""
-    model = rows.entity.model
-    lines = []
-    for (_ident, obj, values), drawn in zip(rows.rows, table["rows"], strict=False):  # it may be cut
-        cells = [
-            cell_text(model_field(model, name), obj, values[name]) if name in values else ""
-            for name in rows.fields
-        ]
-        lines.append({"url": drawn["url"], "id": drawn["id"], "cells": cells})
+    lines = [
+        {"url": drawn["url"], "id": drawn["id"], "cells": cells}
+        for cells, drawn in zip(rows.texts(), table["rows"], strict=False)  # it may be cut
+    ]
     return {
         "label": table["label"],
+        "asked": table.get("asked", ()),
         "columns": table["columns"],
         "rows": lines,
         "has_more": table["hasMore"],

@@ -15,11 +15,12 @@ from django.utils.translation import gettext as _
 from .. import plans
 from ..access import Access, EntityAccess
 from ..declaration import admin_of, model_field
+from ..display import display, field_label
 from ..exceptions import CallError, ScopeUnavailable
 from ..models import Plan, PlanKind, PlanState
 from ..plans.projection import as_json
 from ..plans.rights import find
-from ..prefill import display, field_label, fill_from_store, open_form
+from ..prefill import fill_from_store, open_form
 from ..scope import enter_scope, page_url
 from ..snapshots import differences, snapshot
 from ..values import clean_text

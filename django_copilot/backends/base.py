@@ -19,7 +19,10 @@ class ToolSpec:
     name: str  # [A-Za-z0-9_-]{1,64}, unique in a request
     description: str  # English, goes to the model
     parameters: dict[str, Any]  # JSON schema of the arguments; an object, additionalProperties false
-    kind: Literal["query", "form", "delete", "question", "find", "write"]  # stays on our side
+    # Stays on our side.
+    kind: Literal[
+        "query", "form", "delete", "count", "summary", "history", "list", "question", "find", "write"
+    ]
     model: str = ""  # "app_label.ModelName" of the entity, "" if none; stays on our side
     title: str = ""  # what people call a write tool, in the person's language; stays on our side
 

@@ -42,6 +42,20 @@ def malformed(what: str) -> NoReturn:
 # Requests
 
 
+def _open(schema: Any) -> Any:
+    """Return a schema without its remarks that nothing else may be given: a tenth of a request, said by no result.
+
+    What a tool does not take is refused where the call arrives, whatever a schema says.
+    """
+    if isinstance(schema, dict):
+        return {
+            key: _open(each)
+            for key, each in schema.items()
+            if not (key == "additionalProperties" and each is False)
+        }
+    return schema
+
+
 def request_body(
     request: ModelRequest, *, model: str, stream: bool, options: Mapping[str, Any], official: bool
 ) -> dict[str, Any]:
@@ -67,7 +81,7 @@ def request_body(
                 "function": {
                     "name": tool.name,
                     "description": tool.description,
-                    "parameters": tool.parameters,
+                    "parameters": _open(tool.parameters),
                 },
             }
             for tool in request.tools

@@ -71,6 +71,7 @@ class Migration(migrations.Migration):
                 ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
                 ('title', models.CharField(blank=True, max_length=80, verbose_name='title')),
                 ('updated_at', models.DateTimeField(auto_now=True, verbose_name='updated')),
+                ('shown', models.PositiveIntegerField(default=0, editable=False)),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL, verbose_name='person')),
             ],
             options={
@@ -197,6 +198,7 @@ class Migration(migrations.Migration):
                 ('role', models.CharField(choices=[('user', 'person'), ('assistant', 'assistant')], max_length=10)),
                 ('text', models.TextField(blank=True)),
                 ('reads', models.JSONField(default=list)),
+                ('references', models.JSONField(default=list)),
                 ('mentions', models.JSONField(default=dict)),
                 ('question', models.JSONField(null=True)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),

@@ -19,11 +19,11 @@ from django.utils.translation import gettext as _
 
 from ..access import Access, EntityAccess
 from ..declaration import model_field
+from ..display import display, field_label
 from ..exceptions import CallError, ScopeUnavailable
 from ..models import Plan, PlanState
 from ..people import is_service_account
-from ..prefill import display, field_label
-from ..rows import cut, run_record
+from ..reading import cut, run_record
 from ..scope import enter_scope, page_url
 from ..tools.document import untyped
 from ..tools.write import all_tools

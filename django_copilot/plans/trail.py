@@ -116,7 +116,7 @@ def tool_call(
         case ReadDone():
             size = len(json.dumps(outcome.content))
             sent = {
-                "entities": {outcome.query.entity: list(outcome.fields)},
+                "entities": {outcome.entity: list(outcome.fields)},
                 "rows": outcome.sent_rows,
                 "bytes": size,
             }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from ..backends import ModelReply
 from ..conf import get_settings
 from ..exceptions import ConversationNotFound, HistoryUnreadable, Throttled, TurnRunning
 from ..models import Conversation, Message, Plan, Turn, TurnState
+from ..references import References
 from ..scope import Scope
 from ..values import clean_text
 
@@ -234,7 +235,9 @@ def detach_turn(conversation: Conversation) -> None:
 
 def add_answer(conversation: Conversation, turn: Turn, text: str, **fields: Any) -> Message:
     """Store the assistant's message of a turn."""
-    Conversation.objects.filter(pk=conversation.pk).update(updated_at=Now())
+    shown = max((number for number, *_ in fields.get("references", ())), default=0)
+    numbered = {"shown": shown} if shown else {}
+    Conversation.objects.filter(pk=conversation.pk).update(updated_at=Now(), **numbered)
     return Message.objects.create(
         conversation=conversation,
         turn=turn,
@@ -271,6 +274,26 @@ def check_stored(message: Message) -> None:
         raise HistoryUnreadable(f"The mentions of message {message.pk} are damaged.")
     if not isinstance(message.reads, list):
         raise HistoryUnreadable(f"The reads of message {message.pk} are damaged.")
+    References.from_json(message.references)
+
+
+def references_of(
+    conversation: Conversation, messages: Iterable[Message], shown: Iterable[Sequence[Any]] = ()
+) -> References:
+    """Return what can be named: what these messages have shown, and what the running turn has."""
+    found = References.from_json([*(each for message in messages for each in message.references), *shown])
+    found.last = conversation.shown
+    return found
+
+
+def reference_lines(message: Message, access: Access) -> str:
+    """Return what a model is told of the rows that an answer showed: their names, and no value."""
+    lines = []
+    for shown in References.from_json(message.references).known.values():
+        entity = access.labelled(shown.entity)
+        if entity is not None:
+            lines.append(f"\n[{shown.line(entity.name)}]")
+    return "".join(lines)
 
 
 def is_withheld(message: Message, access: Access) -> bool:

@@ -34,11 +34,13 @@ from ..models import Message, Plan, PlanState, Turn, TurnState
 from ..plans import projection, proposals, trail
 from ..plans.deciders import Decider
 from ..plans.texts import reply_of
-from ..rows import TABLES_BYTES, fit_table
+from ..reading import TABLES_BYTES, fit_table
+from ..references import References
 from ..scope import Scope, enter_scope
 from ..switch import is_off
 from ..tools import ranking
 from ..tools.base import Asked, Failed, Found, Outcome, Planned, Proposed, ReadDone, Told
+from ..tools.further import further_specs
 from ..tools.offered import write_specs
 from ..tools.schema import ASK_USER, FIND_ENTITIES, specs_for
 from ..tools.write import all_tools
@@ -110,7 +112,10 @@ class _Driver:
         self.stop_at = time.monotonic() + self.settings.TURN_SECONDS
         self.result = Result()
         self.offered: list[str] = []  # entities whose tools are sent, by name
+        self.found: set[str] = set()  # entities that the model has looked for
         self.reads: list[dict[str, Any]] = []
+        self.references = References()
+        self.shown: list[list[Any]] = []  # what this turn has shown, as stored
         self.mentions: dict[str, set[str]] = {}
         self.inherited: dict[str, set[str]] = {}  # what earlier answers in the request spoke of
         self.shown_bytes = 0
@@ -130,6 +135,8 @@ class _Driver:
         self.decided = plan
         self.machine = machine.Turn.from_json(stored["machine"], limits=self.machine.limits)
         self.offered = list(stored["offered"])
+        self.found = set(stored.get("found", ()))
+        self.shown = list(stored.get("shown", ()))
         self.mentions = {label: set(names) for label, names in stored["mentions"].items()}
         self.sent = self.turn.sent or self.sent
         self.model = stored.get("model", "")
@@ -141,6 +148,8 @@ class _Driver:
             "plan": str(plan.pk),
             "machine": self.machine.to_json(),
             "offered": self.offered,
+            "found": sorted(self.found),
+            "shown": self.shown,
             "mentions": {
                 label: sorted({*self.mentions.get(label, ()), *self.inherited.get(label, ())})
                 for label in {**self.mentions, **self.inherited}
@@ -194,12 +203,16 @@ class _Driver:
     def prepare(self) -> None:
         """Read the history and choose the tools, with the rights of this moment."""
         earlier = store.history(self.conversation, before=self.turn)
+        self.references = store.references_of(self.conversation, earlier, self.shown)
         with enter_scope(self.scope, self.turn.user_id) as request:
             access = Access(self.site, request)
             access.check_person()
             earlier = [each for each in earlier if not store.is_withheld(each, access)]
             self.history = tuple(
-                ModelMessage(role="user" if each.role == Message.Role.USER else "assistant", text=each.text)
+                ModelMessage(
+                    role="user" if each.role == Message.Role.USER else "assistant",
+                    text=each.text + store.reference_lines(each, access),
+                )
                 for each in earlier
             )
             for each in earlier:
@@ -238,9 +251,20 @@ class _Driver:
         """Return the tools of the offered entities and those that belong to none, in a stable order."""
         chosen = [each for each in access.named(self.offered) if each.is_usable]
         specs = [spec for each in chosen for spec in specs_for(each)]
+        further, more = further_specs(
+            access,
+            chosen,
+            {spec.name: spec for spec in specs},
+            self.message,
+            page=(self.page or {}).get("entity", ""),
+            recent=self.inherited,
+            found=self.found,
+        )
+        specs = [further.pop(spec.name, spec) for spec in specs]
+        specs += further.values()
         specs += write_specs(access, self.message, offered=self.offered)
         specs.append(ASK_USER)
-        if ranking.has_more(access, chosen):
+        if more or ranking.has_more(access, chosen):
             specs.append(FIND_ENTITIES)
         return tuple(specs)
 
@@ -300,7 +324,7 @@ class _Driver:
         if time.monotonic() > self.stop_at:
             return machine.Interrupted(code="model_timeout")
         try:
-            outcome = gate.run(self.site, self.scope, self.turn.user_id, call)
+            outcome = gate.run(self.site, self.scope, self.turn.user_id, call, references=self.references)
         except ScopeUnavailable as error:
             logger.error("A tool call was refused: %s", error)
             return machine.Interrupted(code="failed")
@@ -354,17 +378,21 @@ class _Driver:
         """Keep what an outcome means for the person and tell the machine."""
         match outcome:
             case ReadDone():
-                self.reads.append(outcome.query.to_json())
+                self.reads.append(dict(outcome.read))
+                if outcome.shown is not None:
+                    self.references.add(outcome.shown)
+                    self.shown.append(outcome.shown.to_json())
                 table, size = fit_table(outcome.table, TABLES_BYTES - self.shown_bytes)
                 self.shown_bytes += size
                 self.result.results.append(table)
-                self.mention(outcome.query.entity, outcome.fields, outcome.query.filters)
+                self.mention(outcome.entity, outcome.fields)
                 for label, fields in outcome.told.items():
                     self.mention(label, fields)
                 self.sent["rows"] += outcome.sent_rows
                 return machine.ToolReturned(content=outcome.content)
             case Found():
                 self.offered.extend(name for name in outcome.names if name not in self.offered)
+                self.found = {*self.found, *outcome.names}
                 try:
                     with enter_scope(self.scope, self.turn.user_id) as request:
                         self.tools = self.tools_of(Access(self.site, request))
@@ -387,11 +415,9 @@ class _Driver:
             case _:
                 assert_never(outcome)
 
-    def mention(self, label: str, fields: Any, filters: Any = ()) -> None:
+    def mention(self, label: str, fields: Any) -> None:
         """Remember what the answer may speak of."""
-        known = self.mentions.setdefault(label, set())
-        known.update(fields)
-        known.update(name for name in filters if name != "id")
+        self.mentions.setdefault(label, set()).update(fields)
 
     # -- ends --------------------------------------------------------------------------------------
 
@@ -477,6 +503,7 @@ class _Driver:
                 self.turn,
                 text,
                 reads=self.reads,
+                references=self.shown,
                 mentions={label: sorted(names) for label, names in self.mentions.items()},
                 question=self.result.question,
                 plan=made if planned is not None else None,

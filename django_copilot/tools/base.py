@@ -6,19 +6,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ..rows import Query
+from ..references import Shown
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadDone:
-    """A read tool gave rows."""
+    """A read tool gave rows, counts or sums."""
 
     content: dict[str, Any]
-    query: Query
+    entity: str  # "app_label.modelname"
+    read: Mapping[str, Any]  # what was asked, as it is stored to be read again
     table: dict[str, Any]  # what the person sees of it
-    fields: tuple[str, ...]
+    fields: tuple[str, ...]  # of the entity, in the content
     sent_rows: int
-    told: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # other fields it tells of, by label
+    told: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # all fields it tells of, by label
+    shown: Shown | None = None  # the rows that can be named from now on
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +35,7 @@ class Found:
 class Proposed:
     """A page to open in the browser, for the person to act on. Nothing was run."""
 
-    kind: Literal["form", "delete"]
+    kind: Literal["form", "delete", "list"]
     entity: str  # name in tools
     label: str  # "app_label.modelname"
     record_id: str  # as the model knows it; "" for a new record

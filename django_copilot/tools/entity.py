@@ -13,14 +13,17 @@ from django.db import models
 from django.utils.translation import gettext as _
 
 from ..access import Access, EntityAccess
+from ..display import field_label
 from ..exceptions import CallError, Refused
 from ..identity import key_text
-from ..prefill import field_label, fill_from_tool, open_form
-from ..rows import DEFAULT_LIMIT, MAX_LIMIT, Query, merge, run_query, run_record
+from ..prefill import fill_from_tool, open_form
+from ..reading import DEFAULT_LIMIT, MAX_LIMIT, Query, merge, run_query, run_record
+from ..reading.summary import EVERY, MAX_MEASURES, OPS, Measure, Summary, run_summary
 from ..snapshots import snapshot
 from .base import Asked, Found, Proposed, ReadDone
+from .further import kinds_of
 from .ranking import find
-from .schema import specs_for
+from .schema import specs_for, tool_names
 
 DEPENDENT_LIMIT = 1_000
 
@@ -32,24 +35,100 @@ def query(entity: EntityAccess, args: Mapping[str, Any]) -> ReadDone:
         raise CallError(
             f"limit: expected a whole number from 1 to {MAX_LIMIT}.", code="invalid_value", field="limit"
         )
-    checked = Query(
-        entity=entity.entity.label,
-        fields=tuple(args.get("fields", ())),
-        filters=args.get("filters", {}),
-        limit=min(asked, MAX_LIMIT),
+    rows = run_query(
+        entity,
+        Query(
+            entity=entity.entity.label,
+            fields=tuple(args.get("fields", ())),
+            filters=args.get("filters", {}),
+            limit=min(asked, MAX_LIMIT),
+            search=args.get("search", ""),
+            order_by=tuple(args.get("order_by", ())),
+            after=args.get("after", ""),
+        ),
     )
-    rows = run_query(entity, checked)
     content, sent = rows.for_model()
     if asked > MAX_LIMIT:
         content["note"] = " ".join((f"limit was cut to {MAX_LIMIT}.", content.get("note", ""))).strip()
     return ReadDone(
         content=content,
-        query=checked,
+        entity=entity.entity.label,
+        read=rows.query.to_json(),
         table=rows.for_person(),
         fields=rows.fields,
         sent_rows=sent,
         told=rows.told,
+        shown=rows.reference if rows.rows else None,
     )
+
+
+def count(entity: EntityAccess, args: Mapping[str, Any]) -> ReadDone:
+    """Count records of the entity, up to a cap."""
+    return _summed(entity, Summary(entity=entity.entity.label, **_narrowed(args)))
+
+
+def summarise(entity: EntityAccess, args: Mapping[str, Any]) -> ReadDone:
+    """Count and sum records of the entity, in groups."""
+    measures = args["measures"]
+    if not 0 < len(measures) <= MAX_MEASURES or not all(isinstance(each, dict) for each in measures):
+        raise CallError(
+            f'measures: expected 1 to {MAX_MEASURES} objects like {{"op": "sum", "field": "…"}}.',
+            code="invalid_value",
+            field="measures",
+        )
+    every = args.get("every", "")
+    if every and every not in EVERY:
+        raise CallError(f"every: expected {', '.join(EVERY)}.", code="invalid_value", field="every")
+    return _summed(
+        entity,
+        Summary(
+            entity=entity.entity.label,
+            measures=tuple(_measure(each) for each in measures),
+            by=tuple(args.get("by", ())),
+            every=every,
+            **_narrowed(args),
+        ),
+    )
+
+
+def _narrowed(args: Mapping[str, Any]) -> dict[str, Any]:
+    return {"filters": args.get("filters", {}), "search": args.get("search", "")}
+
+
+def _measure(given: Mapping[str, Any]) -> Measure:
+    op, name = given.get("op"), given.get("field") or ""
+    if op not in OPS or not isinstance(name, str) or {*given} - {"op", "field"}:
+        raise CallError(
+            f"measures: each has an op, one of {', '.join(OPS)}, and a field.",
+            code="invalid_value",
+            field="measures",
+        )
+    return Measure(op=op, field=name)
+
+
+def _summed(entity: EntityAccess, summary: Summary) -> ReadDone:
+    summed = run_summary(entity, summary)
+    content, sent = summed.for_model()
+    used = (*summary.by, *(each.field for each in summary.measures if each.field))
+    return ReadDone(
+        content=content,
+        entity=entity.entity.label,
+        read=summed.summary.to_json(),
+        table=summed.for_person(),
+        fields=tuple(dict.fromkeys(used)),
+        sent_rows=sent,
+        told=summed.told,
+    )
+
+
+def history(entity: EntityAccess, args: Mapping[str, Any]) -> ReadDone:
+    """Tell who changed which fields of a record when."""
+    raise Refused("There is no history of these records.", code="not_available")
+
+
+def open_entity_list(entity: EntityAccess, args: Mapping[str, Any]) -> Proposed:
+    """Propose to open the admin's list, filtered, with rows ticked and an action chosen."""
+    raise Refused("The list of these records can't be opened.", code="not_available")
 
 
 def open_entity_form(entity: EntityAccess, args: Mapping[str, Any]) -> Proposed:
@@ -183,7 +262,10 @@ def find_entities(access: Access, args: Mapping[str, Any]) -> Found:
                 {
                     "entity": each.name,
                     "label": str(each.model._meta.verbose_name_plural),
-                    "tools": [spec.name for spec in specs_for(each)],
+                    "tools": [
+                        *(spec.name for spec in specs_for(each)),
+                        *(tool_names(each.name)[kind] for kind in kinds_of(each)),
+                    ],
                 }
                 for each in found
             ]

@@ -79,6 +79,12 @@ def agreement(names: Mapping[str, str], message: str) -> dict[str, float]:
     }
 
 
+def said_of(entities: Sequence[Entity], message: str) -> dict[str, float]:
+    """Return how well the names of entities agree with a message, by name in tools."""
+    scores = _scores(tuple(entities), _fold(message)[:200])
+    return {each.name: scores[each] for each in entities}
+
+
 def choose(
     access: Access, message: str, *, page: str = "", recent: Collection[str] = ()
 ) -> list[EntityAccess]:

@@ -7,6 +7,7 @@ text: they are for a model, and golden-tested.
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 from typing import Any
 
 from django.db import models
@@ -22,7 +23,7 @@ logger = logging.getLogger("django_copilot")
 ASK_USER = ToolSpec(
     name="ask_user",
     kind="question",
-    description="Ask the person one question when something required is missing. Ends your answer.",
+    description="Ask the person one question, when something required is missing. Ends your answer.",
     parameters={
         "type": "object",
         "additionalProperties": False,
@@ -38,7 +39,7 @@ ASK_USER = ToolSpec(
 FIND_ENTITIES = ToolSpec(
     name="find_entities",
     kind="find",
-    description="Find kinds of records by words. Their tools can be used from the next step on.",
+    description="Find kinds of records, and all tools for them (counts, sums, history …), by words.",
     parameters={
         "type": "object",
         "additionalProperties": False,
@@ -48,9 +49,20 @@ FIND_ENTITIES = ToolSpec(
 )
 
 
+PLAIN = ("query", "form", "delete")  # the kinds that every entity has
+
+
 def tool_names(name: str) -> dict[str, str]:
     """Return the names of an entity's tools by kind."""
-    return {"query": f"query_{name}", "form": f"open_{name}_form", "delete": f"confirm_delete_{name}"}
+    return {
+        "query": f"query_{name}",
+        "form": f"open_{name}_form",
+        "delete": f"confirm_delete_{name}",
+        "count": f"count_{name}",
+        "summary": f"summarise_{name}",
+        "history": f"history_{name}",
+        "list": f"open_{name}_list",
+    }
 
 
 def specs_for(entity: EntityAccess) -> list[ToolSpec]:
@@ -81,25 +93,36 @@ def specs_for(entity: EntityAccess) -> list[ToolSpec]:
 
 
 def _query(entity: EntityAccess) -> tuple[str, dict[str, Any]] | None:
-    readable = entity.readable() if entity.can_view else ()
-    if not readable:
+    if not entity.can_view or not (entity.readable() or entity.showable()):
         return None
+    plural = entity.model._meta.verbose_name_plural
+    return f"Read {plural}. Filters match exactly.", query_parameters(entity)
+
+
+def query_parameters(entity: EntityAccess, *, loose: Collection[str] = ()) -> dict[str, Any]:
+    """Return the schema of a query's fields, filters and limit; ``loose`` filters take more than a plain value."""
+    readable = entity.readable()
     filters: dict[str, Any] = {"id": {"type": "string"}}
     for name in readable:
         schema = _value_schema(entity.access, entity.model, name)
         if schema is not None:
-            filters[name] = schema
-    plural = entity.model._meta.verbose_name_plural
-    return (
-        f"Read {plural}. Filters match exactly.",
-        {
-            "properties": {
-                "fields": {"type": "array", "items": {"enum": list(readable)}},
-                "filters": {"type": "object", "additionalProperties": False, "properties": filters},
-                "limit": {"type": "integer"},
-            }
-        },
-    )
+            filters[name] = _loosened(schema) if name in loose else schema
+    names = [*readable, *entity.showable()]
+    told = {"enum": names} if not {*names} <= {*filters} else {"type": "string"}  # the filters tell the names
+    return {
+        "properties": {
+            "fields": {"type": "array", "items": told},
+            "filters": {"type": "object", "additionalProperties": False, "properties": filters},
+            "limit": {"type": "integer"},
+        }
+    }
+
+
+def _loosened(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a value that may be an object of lookups as well: what it says of a plain one, as text."""
+    if "enum" in schema:
+        return {"description": "|".join(map(str, schema["enum"]))}
+    return {key: value for key, value in schema.items() if key == "description"}
 
 
 def _form(entity: EntityAccess) -> tuple[str, dict[str, Any]] | None:
@@ -114,7 +137,7 @@ def _form(entity: EntityAccess) -> tuple[str, dict[str, Any]] | None:
         which = ": that record's with id, else a new one"
     else:
         which = f" for {'a new' if adding else 'an existing'} record"
-    description = f"Fill in the form of {plural}{which}."
+    description = f"Fill in a form of {plural}{which}."
     parameters: dict[str, Any] = {
         "properties": {
             **({"id": {"type": "string"}} if changing else {}),

@@ -11,7 +11,7 @@ from django.contrib import admin
 from django.contrib.auth import get_user_model
 
 from django_copilot.access import Access, EntityAccess
-from django_copilot.rows import Query, Rows, run_query
+from django_copilot.reading import Query, Rows, run_query
 from django_copilot.scope import Scope, enter_scope
 from tests.gate.calls import HERE
 
@@ -39,7 +39,7 @@ def read(entity: EntityAccess, *fields: str, limit: int = 20, **filters: Any) ->
 
 def pks(rows: Rows) -> list[Any]:
     """Return the keys of the rows, in their order."""
-    return [obj.pk for _, obj, _ in rows.rows]
+    return [row.record.pk for row in rows.rows]
 
 
 @pytest.fixture

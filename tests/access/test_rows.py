@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 
 from django_copilot.access import EntityAccess
 from django_copilot.exceptions import CallError, Refused
-from django_copilot.rows import Query
+from django_copilot.reading import Query
 from example_project.store.models import Category, Customer, Order, Payment, Product, Tag
 from tests.gate.calls import run
 
@@ -101,7 +101,7 @@ def test_has_more_is_exact_though_rows_are_denied_one_by_one(
         rows = read(entity("admin", "order"), limit=limit)
         assert len(rows.rows) == min(limit, left)
         assert rows.has_more is (left > limit)
-        assert all(obj.pk > denied for _, obj, _ in rows.rows)
+        assert all(obj.pk > denied for obj in (row.record for row in rows.rows))
 
 
 @pytest.mark.parametrize("most", [1, 10, 25, 1000])
@@ -170,7 +170,7 @@ def _hide_city_of(*statuses: str) -> Callable[..., Any]:
 def test_a_cell_is_there_only_where_the_field_is_readable_on_that_row(entity: GetEntity, bend: Bend) -> None:
     bend(Order, get_fieldsets=_hide_city_of("paid"), list_display=["number"])
     rows = read(entity("admin", "order"), "status", "shipping_city", limit=50)
-    seen = {values["status"]: "shipping_city" in values for _, _, values in rows.rows}
+    seen = {row.values["status"]: "shipping_city" in row.values for row in rows.rows}
     assert seen["paid"] is False
     assert {readable for status, readable in seen.items() if status != "paid"} == {True}
 
@@ -181,7 +181,7 @@ def test_a_row_on_which_a_filtered_field_is_not_readable_is_dropped(entity: GetE
     city = Order.objects.filter(status="paid").first().shipping_city
     assert Order.objects.filter(status="paid", shipping_city=city).exists()
     rows = read(entity("admin", "order"), "number", limit=50, shipping_city=city)
-    assert {obj.status for _, obj, _ in rows.rows} & {"paid"} == set()
+    assert {obj.status for obj in (row.record for row in rows.rows)} & {"paid"} == set()
     expected = Order.objects.filter(shipping_city=city).exclude(status="paid").count()
     assert len(rows.rows) == min(expected, 50)
 

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from django_copilot.exceptions import CallError
-from django_copilot.gate import parse_arguments
 from django_copilot.tools.base import Failed
+from django_copilot.tools.shapes import parse_arguments
 
 from .calls import raw, run, sent, verdict
 from .conftest import Orders

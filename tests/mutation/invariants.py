@@ -57,7 +57,7 @@ INVARIANTS: tuple[Removal, ...] = (
     # 2. The actor comes from the session; nobody and no service account decides.
     _held(
         2,
-        "gate.py:_arguments:1:if unknown",
+        "tools/shapes.py:arguments_of:1:if unknown",
         f"{GATE}::test_invariant_2_the_actor_is_the_stored_one_whatever_a_call_says",
     ),
     _held(
@@ -89,7 +89,7 @@ INVARIANTS: tuple[Removal, ...] = (
     ),
     _held(
         3,
-        "rows.py:_scan:1:operand not entity.may_view(obj)",
+        "reading/scan.py:scan:1:operand not entity.may_view(obj)",
         f"{GATE}::test_invariant_3_rows_come_from_the_admin_and_each_is_asked_for",
     ),
     _held(
@@ -106,12 +106,12 @@ INVARIANTS: tuple[Removal, ...] = (
     # 4. Names come from the registry, and every segment of a lookup is checked.
     _held(
         4,
-        "rows.py:_check_names:1:if name != 'id' and name not in declared",
+        "reading/conditions.py:check_names:1:if name != 'id' and name not in declared",
         f"{GATE}::test_invariant_4_values_are_parameters_and_names_are_from_the_registry",
     ),
     _held(
         4,
-        "rows.py:_conditions:1:if name not in readable",
+        "reading/conditions.py:conditions:1:if name not in readable",
         f"{GATE}::test_invariant_4_values_are_parameters_and_names_are_from_the_registry",
         "tests/gate/test_arguments.py::test_a_declared_field_that_a_person_may_not_read_is_left_out_and_no_filter",
     ),
@@ -124,7 +124,7 @@ INVARIANTS: tuple[Removal, ...] = (
     ),
     _held(
         5,
-        "rows.py:_Cells.of:1:filter each.name in readable",
+        "reading/cells.py:Cells.of:1:filter each.name in readable",
         "tests/access/test_rows.py::test_a_cell_is_there_only_where_the_field_is_readable_on_that_row",
     ),
     _held(

@@ -11,7 +11,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from django_copilot.models import Conversation, Message
-from django_copilot.rows import CUT, PERSON_CHARS, RELATED_LIMIT, TABLES_BYTES
+from django_copilot.reading import CUT, PERSON_CHARS, RELATED_LIMIT, TABLES_BYTES
 from django_copilot.testing import Call, Calls, Text
 
 from .depot import models as depot

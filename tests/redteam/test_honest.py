@@ -13,6 +13,8 @@ from django_copilot.exceptions import Denied, Refused
 from django_copilot.mixin import HarnessMixin
 from django_copilot.models import Plan
 from django_copilot.plans import decisions
+from django_copilot.reading import Rows
+from django_copilot.reading.scan import Found
 from django_copilot.redteam import tables
 from django_copilot.redteam.canaries import plant
 from django_copilot.redteam.corpus import OWN
@@ -24,7 +26,6 @@ from django_copilot.redteam.honest.submitting import controls
 from django_copilot.redteam.outside import Outside, stand_in
 from django_copilot.redteam.people import find_actors
 from django_copilot.redteam.world import World
-from django_copilot.rows import Rows
 from example_project.store import redteam as project
 from example_project.store.models import Customer, Order, Product, Refund
 
@@ -203,10 +204,7 @@ def test_rows_that_a_filter_should_have_left_out_are_noticed(
     asked = desk("support", "ru")
     paid = Said("status", "paid", "paid", "paid")
     asked.filter(Order, paid)
-    monkeypatch.setattr(
-        "django_copilot.rows._conditions", lambda *args: (Order.objects.none().query.where, ())
-    )
-    monkeypatch.setattr("django_copilot.rows._scan", lambda entity, *args: ([], False))
+    monkeypatch.setattr("django_copilot.reading.rows.scan", lambda *args: Found(records=(), has_more=False))
     with pytest.raises(Problem, match="0 rows"):
         asked.filter(Order, paid)
 

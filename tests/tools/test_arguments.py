@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from django_copilot import Preview, write_tool
 from django_copilot.exceptions import CallError, ConfigurationError
-from django_copilot.gate import parse_arguments
 from django_copilot.tools.arguments import (
     MAX_ITEMS,
     MAX_TEXT,
@@ -28,6 +27,7 @@ from django_copilot.tools.arguments import (
     schema_of,
     to_stored,
 )
+from django_copilot.tools.shapes import parse_arguments
 from example_project.store.models import Order
 from tests.gate.calls import raw, run, verdict
 

@@ -12,13 +12,14 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Permission
 from django.test import Client
 
-from django_copilot import gate, prompt
+from django_copilot import prompt
 from django_copilot.access import Access
 from django_copilot.backends.base import ModelRequest
 from django_copilot.backends.chat_completions import request_body
 from django_copilot.conf import Settings
 from django_copilot.scope import enter_scope
 from django_copilot.testing import Text, ask, offered_tools, script
+from django_copilot.tools import shapes
 from django_copilot.tools.schema import ASK_USER, FIND_ENTITIES, specs_for, tool_names
 from example_project.store.models import Order, Product
 from tests import golden
@@ -114,7 +115,7 @@ def test_schemas_are_closed_and_take_what_the_gate_takes(store: Any, who: str) -
 
     for spec in (*specs(who).values(), ASK_USER, FIND_ENTITIES):
         closed(spec.parameters)
-        rule = gate._ARGUMENTS[spec.kind]
+        rule = shapes.ARGUMENTS[spec.kind]
         assert set(spec.parameters["properties"]) <= set(rule)
         required = {name for name, (_, needed) in rule.items() if needed}
         assert required <= set(spec.parameters.get("required", ()))

@@ -1,0 +1,239 @@
+"""What a model is told of the tools beyond the three of every entity: wider queries, counts, sums, history, lists.
+
+They are opted into by a declaration, and a request tells of them only where the message, the page or the
+conversation points at the entity, within so many bytes; ``find_entities`` brings the rest. What is not told
+of can be called all the same: the gate asks the declaration.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from ..access import Access, EntityAccess
+from ..backends.base import ToolSpec
+from ..exceptions import CallError
+from ..reading import dates
+from ..reading.summary import EVERY, OPS
+from .ranking import said_of
+from .schema import query_parameters, tool_names
+
+logger = logging.getLogger("django_copilot")
+
+WRAPPED = 60  # bytes around a tool's own
+FURTHER_BYTES = 1_050  # of schemas and descriptions in a request, besides the tools of every entity
+# Beginnings of the words, in three languages, that ask for a kind of tool; accents are left out.
+WORDS = {
+    "count": (
+        "how many",
+        "count",
+        "number of",
+        "ile",
+        "liczb",
+        "policz",
+        "сколько",
+        "количеств",
+        "посчит",
+        "число",
+    ),
+    "summary": (
+        *(
+            "sum",
+            "total",
+            "averag",
+            "mean",
+            "highest",
+            "lowest",
+            "most",
+            "least",
+            "revenue",
+            "chart",
+            "per ",
+            "by ",
+        ),
+        *(
+            "suma",
+            "łącz",
+            "lacz",
+            "średni",
+            "sredni",
+            "najw",
+            "najm",
+            "wykres",
+            "według",
+            "wedlug",
+            "razem",
+            "obrot",
+        ),
+        *("сумм", "итог", "средн", "больше всего", "меньше всего", "график", "выручк", "всего", " по "),
+    ),
+    "history": ("histor", "who chang", "changed", "edited", "zmieni", "zmian", "истори", "измен", "менял"),
+    "list": (
+        *("list", "mark", "tick", "select", "all ", "every", "oznacz", "zaznacz", "list", "wszystk"),
+        *("отмет", "отмеч", "выдел", "спис", "все "),
+    ),
+}
+
+
+def kinds_of(entity: EntityAccess) -> tuple[str, ...]:
+    """Return the kinds of further tool that the declaration gives an entity, and that this person could use."""
+    if not entity.can_view:
+        return ()
+    kinds = ["count", "summary"] if entity.asks_more and entity.readable() else []
+    kinds += ["history"] if entity.tells_history else []
+    kinds += ["list"] if entity.opens_list else []
+    return tuple(kinds)
+
+
+def further_specs(
+    access: Access,
+    chosen: Sequence[EntityAccess],
+    plain: Mapping[str, ToolSpec],
+    message: str,
+    *,
+    page: str = "",
+    recent: Collection[str] = (),
+    found: Collection[str] = (),
+) -> tuple[dict[str, ToolSpec], bool]:
+    """Return the tools to tell of besides, by name (a wider query stands for the plain one), and whether some are left.
+
+    ``plain`` are those told of anyway, by name. ``found`` are the entities that the model has looked for: theirs are told of whatever they take.
+    """
+    said = said_of([each.entity for each in chosen], message)
+    asked = {kind: _asks(message, words) for kind, words in WORDS.items()}
+    wanted: list[tuple[float, int, EntityAccess, str]] = []
+    for place, entity in enumerate(chosen):
+        points = 2.0 * said.get(entity.name, 0.0)
+        points += (1.5 if entity.name == page else 0.0) + (0.5 if entity.entity.label in recent else 0.0)
+        kinds = kinds_of(entity)
+        if entity.asks_more:
+            wanted.append((points + 1, place, entity, "query"))
+        wanted += [(points + 2 * asked[kind], place, entity, kind) for kind in kinds]
+        if not points and entity.name not in found:
+            wanted = [each for each in wanted if each[2] is not entity]
+    left = bool(sum(len(kinds_of(entity)) + entity.asks_more for entity in chosen) - len(wanted))
+    specs: dict[str, ToolSpec] = {}
+    room = FURTHER_BYTES
+    for _points, _place, entity, kind in sorted(wanted, key=lambda each: (-each[0], each[1])):
+        spec = _spec(entity, kind)
+        if spec is None:
+            continue
+        if entity.name not in found:
+            size = _size(spec, plain.get(spec.name))
+            if size > room:
+                left = True
+                continue
+            room -= size
+        specs[spec.name] = spec
+    return specs, left
+
+
+def _asks(message: str, words: Collection[str]) -> bool:
+    text = f" {message.casefold()} "
+    return any(word in text if " " in word else f" {word}" in text for word in words)
+
+
+def _size(spec: ToolSpec, instead_of: ToolSpec | None) -> int:
+    """Return the bytes that a spec adds to a request, in the shape that most providers want."""
+    told = json.dumps([spec.name, spec.description, spec.parameters], ensure_ascii=False)
+    return len(told.encode()) + WRAPPED - (_size(instead_of, None) if instead_of is not None else 0)
+
+
+def _spec(entity: EntityAccess, kind: str) -> ToolSpec | None:
+    builders = {"query": _query, "count": _count, "summary": _summary, "history": _history, "list": _list}
+    try:
+        description, parameters = builders[kind](entity)
+    except CallError:
+        return None
+    except Exception:
+        logger.exception("%s can't be offered by the copilot.", type(entity.model_admin).__name__)
+        return None
+    return ToolSpec(
+        name=tool_names(entity.name)[kind],
+        kind=kind,  # type: ignore[arg-type]
+        description=description,
+        parameters={"type": "object", "additionalProperties": False, **parameters},
+        model=entity.model._meta.label,
+    )
+
+
+def _query(entity: EntityAccess) -> tuple[str, dict[str, Any]]:
+    lookups: dict[str, list[str]] = {}
+    for name, kinds in entity.lookups.items():
+        for kind in kinds:
+            if kind != "range" or entity.can_range(name):
+                lookups.setdefault(kind, []).append(name)
+    says = [f"Read {entity.model._meta.verbose_name_plural}. Filters match exactly"]
+    for kind, shape in (("range", "{gte,gt,lte,lt}"), ("in", "{in:[]}"), ("isnull", "{isnull}")):
+        if lookups.get(kind):
+            says.append(f"or {shape} on {', '.join(lookups[kind])}")
+    text = "; ".join(says) + "."
+    if any(entity.can_range(name) and "range" in kinds for name, kinds in entity.lookups.items()):
+        text += f" Dates may be words: {dates.EXPLAINED}."
+    parameters = query_parameters(entity, loose={*entity.lookups})
+    more: dict[str, Any] = {}
+    if entity.search_paths:
+        more["search"] = {"type": "string", "description": _searched(entity)}
+    if entity.orderable:
+        more["order_by"] = {"type": "array", "items": {"type": "string"}}
+    more["after"] = {"type": "string"}
+    return text, {"properties": {**parameters["properties"], **more}}
+
+
+def _searched(entity: EntityAccess) -> str:
+    return "in " + ", ".join(dict.fromkeys(path.relation or path.field for path in entity.search_paths))
+
+
+def _narrowing(entity: EntityAccess) -> dict[str, Any]:
+    return {"filters": {"type": "object"}, **({"search": {"type": "string"}} if entity.search_paths else {})}
+
+
+def _count(entity: EntityAccess) -> tuple[str, dict[str, Any]]:
+    return f"Count {entity.model._meta.verbose_name_plural}, filtered as in a query.", {
+        "properties": _narrowing(entity)
+    }
+
+
+def _summary(entity: EntityAccess) -> tuple[str, dict[str, Any]]:
+    measure = {
+        "type": "object",
+        "required": ["op"],
+        "properties": {"op": {"enum": [*OPS]}, "field": {"type": "string"}},
+    }
+    return (
+        f"Count and sum {entity.model._meta.verbose_name_plural} by one or two fields; every for dates.",
+        {
+            "required": ["measures"],
+            "properties": {
+                "measures": {"type": "array", "items": measure},
+                "by": {"type": "array", "items": {"type": "string"}},
+                "every": {"enum": [*EVERY]},
+                **_narrowing(entity),
+            },
+        },
+    )
+
+
+def _history(entity: EntityAccess) -> tuple[str, dict[str, Any]]:
+    return (
+        f"Who changed one {entity.model._meta.verbose_name}, and when.",
+        {"required": ["id"], "properties": {"id": {"type": "string"}}},
+    )
+
+
+def _list(entity: EntityAccess) -> tuple[str, dict[str, Any]]:
+    actions = list(entity.actions)
+    chosen = {"action": {"enum": actions}} if actions else {}
+    what = f"Open the admin's list of {entity.model._meta.verbose_name_plural}, filtered"
+    return (
+        f"{what}, rows ticked, an action chosen; she runs it." if actions else f"{what}.",
+        {
+            "properties": {
+                "filters": _narrowing(entity)["filters"],
+                "ids": {"type": "array", "items": {"type": "string"}},
+                **chosen,
+            }
+        },
+    )
