@@ -247,11 +247,12 @@ def add_answer(conversation: Conversation, turn: Turn, text: str, **fields: Any)
     )
 
 
-def history(conversation: Conversation, *, before: Turn) -> list[Message]:
+def history(conversation: Conversation, *, before: Turn | None) -> list[Message]:
     """Return the latest messages before a turn, oldest first, within the stated limits. Raises HistoryUnreadable."""
     settings = get_settings()
     try:
-        latest = list(conversation.messages.exclude(turn=before).order_by("-id")[: settings.HISTORY_MESSAGES])
+        messages = conversation.messages.exclude(turn=before) if before else conversation.messages.all()
+        latest = list(messages.order_by("-id")[: settings.HISTORY_MESSAGES])
         kept, size = [], 0
         for message in latest:
             size += len(message.text)
@@ -278,11 +279,11 @@ def check_stored(message: Message) -> None:
 
 
 def references_of(
-    conversation: Conversation, messages: Iterable[Message], shown: Iterable[Sequence[Any]] = ()
+    conversation: Conversation | None, messages: Iterable[Message], shown: Iterable[Sequence[Any]] = ()
 ) -> References:
     """Return what can be named: what these messages have shown, and what the running turn has."""
     found = References.from_json([*(each for message in messages for each in message.references), *shown])
-    found.last = conversation.shown
+    found.last = conversation.shown if conversation is not None else 0
     return found
 
 

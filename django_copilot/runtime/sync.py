@@ -6,21 +6,19 @@ opened, it is closed: with an answer, or as failed with one of the endpoint's co
 
 from __future__ import annotations
 
-import json
 import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, assert_never
 
 from django.contrib.admin import AdminSite
 from django.db import transaction
-from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext as _
 
 from .. import audit, gate, plans, prompt
 from ..access import Access
-from ..backends import ModelMessage, ModelRequest, ToolSpec, get_backend
+from ..backends import ModelMessage, get_backend
 from ..conf import get_settings
 from ..database import release_connections
 from ..exceptions import (
@@ -30,23 +28,19 @@ from ..exceptions import (
     HistoryUnreadable,
     ScopeUnavailable,
 )
-from ..models import Message, Plan, PlanState, Turn, TurnState
+from ..models import Plan, PlanState, Turn, TurnState
 from ..plans import projection, proposals, trail
 from ..plans.deciders import Decider
 from ..plans.texts import reply_of
 from ..reading import TABLES_BYTES, fit_table
-from ..references import References
 from ..scope import Scope, enter_scope
 from ..switch import is_off
-from ..tools import ranking
 from ..tools.base import Asked, Failed, Found, Outcome, Planned, Proposed, ReadDone, Told
-from ..tools.further import further_specs
-from ..tools.offered import write_specs
-from ..tools.schema import ASK_USER, FIND_ENTITIES, specs_for
 from ..tools.write import all_tools
 from ..turn import machine
 from ..values import clean_text
 from . import store
+from .request import Briefing
 from .store import Result
 
 logger = logging.getLogger("django_copilot")
@@ -111,13 +105,10 @@ class _Driver:
         self.model = ""  # what answered, as its provider names it
         self.stop_at = time.monotonic() + self.settings.TURN_SECONDS
         self.result = Result()
-        self.offered: list[str] = []  # entities whose tools are sent, by name
-        self.found: set[str] = set()  # entities that the model has looked for
+        self.briefing = Briefing(site, scope, turn.user_id, message, page)
         self.reads: list[dict[str, Any]] = []
-        self.references = References()
         self.shown: list[list[Any]] = []  # what this turn has shown, as stored
         self.mentions: dict[str, set[str]] = {}
-        self.inherited: dict[str, set[str]] = {}  # what earlier answers in the request spoke of
         self.shown_bytes = 0
         self.sent: dict[str, Any] = {"requests": 0, "bytes": 0, "rows": 0}
         self.denied = self.result.denied
@@ -134,8 +125,8 @@ class _Driver:
         """Take up a turn where it began to wait."""
         self.decided = plan
         self.machine = machine.Turn.from_json(stored["machine"], limits=self.machine.limits)
-        self.offered = list(stored["offered"])
-        self.found = set(stored.get("found", ()))
+        self.briefing.offered = list(stored["offered"])
+        self.briefing.found = set(stored.get("found", ()))
         self.shown = list(stored.get("shown", ()))
         self.mentions = {label: set(names) for label, names in stored["mentions"].items()}
         self.sent = self.turn.sent or self.sent
@@ -144,15 +135,16 @@ class _Driver:
 
     def to_json(self, plan: Plan) -> dict[str, Any]:
         """Return what ``resume`` needs."""
+        inherited = self.briefing.inherited
         return {
             "plan": str(plan.pk),
             "machine": self.machine.to_json(),
-            "offered": self.offered,
-            "found": sorted(self.found),
+            "offered": self.briefing.offered,
+            "found": sorted(self.briefing.found),
             "shown": self.shown,
             "mentions": {
-                label: sorted({*self.mentions.get(label, ()), *self.inherited.get(label, ())})
-                for label in {**self.mentions, **self.inherited}
+                label: sorted({*self.mentions.get(label, ()), *inherited.get(label, ())})
+                for label in {**self.mentions, **inherited}
             },
             "page": self.page,
             "model": self.model,
@@ -164,7 +156,7 @@ class _Driver:
         turn = self.machine
         effect: machine.Effect | None = None
         try:
-            self.prepare()
+            self.briefing.prepare(self.conversation, before=self.turn, shown=self.shown)
             if self.decided is None:
                 effect = turn.start()
             else:
@@ -200,33 +192,6 @@ class _Driver:
 
     # -- before the first call ---------------------------------------------------------------------
 
-    def prepare(self) -> None:
-        """Read the history and choose the tools, with the rights of this moment."""
-        earlier = store.history(self.conversation, before=self.turn)
-        self.references = store.references_of(self.conversation, earlier, self.shown)
-        with enter_scope(self.scope, self.turn.user_id) as request:
-            access = Access(self.site, request)
-            access.check_person()
-            earlier = [each for each in earlier if not store.is_withheld(each, access)]
-            self.history = tuple(
-                ModelMessage(
-                    role="user" if each.role == Message.Role.USER else "assistant",
-                    text=each.text + store.reference_lines(each, access),
-                )
-                for each in earlier
-            )
-            for each in earlier:
-                self.inherit(each.mentions)
-            chosen = ranking.choose(
-                access, self.message, page=(self.page or {}).get("entity", ""), recent=self.inherited
-            )
-            self.offered = list(dict.fromkeys([*self.offered, *(each.name for each in chosen)]))
-            self.tools = self.tools_of(access)
-            on_page = access.entity(self.page["entity"]) if self.page and "id" in self.page else None
-            if on_page is not None:  # the model is told of a record, and may tell it in its own words
-                self.inherit({on_page.entity.label: (), **on_page.told_by_ids})
-            self.context = prompt.context(language=self.scope.language, page=self.page)
-
     def decision(self, plan: Plan) -> dict[str, Any] | None:
         """Return what the model is told of a decision.
 
@@ -241,32 +206,6 @@ class _Driver:
             if "now" in told:
                 self.mention(plan.model, told["now"])
             return told
-
-    def inherit(self, told: Mapping[str, Iterable[str]]) -> None:
-        """Remember what else than this turn's calls the model is told of."""
-        for label, fields in told.items():
-            self.inherited.setdefault(label, set()).update(fields)
-
-    def tools_of(self, access: Access) -> tuple[ToolSpec, ...]:
-        """Return the tools of the offered entities and those that belong to none, in a stable order."""
-        chosen = [each for each in access.named(self.offered) if each.is_usable]
-        specs = [spec for each in chosen for spec in specs_for(each)]
-        further, more = further_specs(
-            access,
-            chosen,
-            {spec.name: spec for spec in specs},
-            self.message,
-            page=(self.page or {}).get("entity", ""),
-            recent=self.inherited,
-            found=self.found,
-        )
-        specs = [further.pop(spec.name, spec) for spec in specs]
-        specs += further.values()
-        specs += write_specs(access, self.message, offered=self.offered)
-        specs.append(ASK_USER)
-        if more or ranking.has_more(access, chosen):
-            specs.append(FIND_ENTITIES)
-        return tuple(specs)
 
     # -- effects -----------------------------------------------------------------------------------
 
@@ -290,17 +229,7 @@ class _Driver:
         """Ask the model, holding nothing meanwhile."""
         if time.monotonic() > self.stop_at:
             return machine.ModelFailed(code="model_timeout")
-        request = ModelRequest(
-            system=prompt.SYSTEM,
-            tools=self.tools,
-            messages=(*self.history, ModelMessage(role="user", text=self.message), *messages),
-            context=self.context,
-            person=salted_hmac(
-                "django_copilot.person",
-                json.dumps([str(self.turn.user_id), self.scope.site, self.scope.key]),
-                algorithm="sha256",
-            ).hexdigest()[:32],
-        )
+        request = self.briefing.request(messages)
         self.sent["requests"] += 1
         self.sent["bytes"] += request.size
         try:
@@ -324,7 +253,9 @@ class _Driver:
         if time.monotonic() > self.stop_at:
             return machine.Interrupted(code="model_timeout")
         try:
-            outcome = gate.run(self.site, self.scope, self.turn.user_id, call, references=self.references)
+            outcome = gate.run(
+                self.site, self.scope, self.turn.user_id, call, references=self.briefing.references
+            )
         except ScopeUnavailable as error:
             logger.error("A tool call was refused: %s", error)
             return machine.Interrupted(code="failed")
@@ -380,7 +311,7 @@ class _Driver:
             case ReadDone():
                 self.reads.append(dict(outcome.read))
                 if outcome.shown is not None:
-                    self.references.add(outcome.shown)
+                    self.briefing.references.add(outcome.shown)
                     self.shown.append(outcome.shown.to_json())
                 table, size = fit_table(outcome.table, TABLES_BYTES - self.shown_bytes)
                 self.shown_bytes += size
@@ -391,11 +322,8 @@ class _Driver:
                 self.sent["rows"] += outcome.sent_rows
                 return machine.ToolReturned(content=outcome.content)
             case Found():
-                self.offered.extend(name for name in outcome.names if name not in self.offered)
-                self.found = {*self.found, *outcome.names}
                 try:
-                    with enter_scope(self.scope, self.turn.user_id) as request:
-                        self.tools = self.tools_of(Access(self.site, request))
+                    self.briefing.offer(outcome.names)
                 except ScopeUnavailable as error:
                     logger.error("A tool call was refused: %s", error)
                     return machine.Interrupted(code="failed")
@@ -426,7 +354,7 @@ class _Driver:
 
         It may repeat what earlier answers said, so it is bound to what they spoke of, too.
         """
-        for label, fields in self.inherited.items():
+        for label, fields in self.briefing.inherited.items():
             self.mention(label, fields)
         return self.store_answer(text)
 

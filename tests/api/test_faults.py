@@ -207,7 +207,7 @@ def test_a_site_without_a_model_says_so(login, copilot):
     [
         "django_copilot.runtime.sync.store.history",
         "django_copilot.runtime.sync.store.add_answer",
-        "django_copilot.runtime.sync.ranking.choose",
+        "django_copilot.runtime.request.ranking.choose",
         "django_copilot.runtime.sync.gate.run",
         "django_copilot.runtime.sync.machine.Turn.start",
         "django_copilot.runtime.sync.machine.Turn.send",

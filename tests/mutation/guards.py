@@ -72,6 +72,7 @@ MORE = (
     "reading/rows.py",
     "reading/scan.py",
     "reading/summary.py",
+    "runtime/request.py",
     "runtime/store.py",
     "runtime/sync.py",
     "snapshots.py",
