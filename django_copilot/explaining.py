@@ -20,6 +20,7 @@ from .exceptions import CallError, ScopeUnavailable
 from .people import is_service_account
 from .scope import Scope, enter_scope
 from .switch import is_off
+from .tools.further import kinds_of
 from .tools.offered import may_use_tool
 from .tools.schema import specs_for, tool_names
 from .tools.write import WriteTool, all_tools
@@ -33,6 +34,13 @@ PERSON = {
     "not_allowed": "use_copilot is missing",
 }
 NO_VIEW = "has_view_permission and has_change_permission said no"
+ASKS_NO_MORE = "without harness_search, harness_lookups and harness_from_admin"
+NOT_DECLARED = {
+    "count": ASKS_NO_MORE,
+    "summary": ASKS_NO_MORE,
+    "history": "without harness_history",
+    "list": "without harness_actions, harness_search, harness_lookups and harness_from_admin",
+}
 
 
 def explain(site: AdminSite, scope: Scope, user: Any, *, only: Collection[str] = ()) -> dict[str, Any]:
@@ -83,7 +91,9 @@ def _answer(may: bool, why: Any) -> Answer:
 
 def _entity(entity: EntityAccess) -> dict[str, Any]:
     ma = entity.model_admin
-    offered = {spec.kind for spec in specs_for(entity)} if entity.is_usable else set()
+    offered: set[str] = set()
+    if entity.is_usable:
+        offered = {*(spec.kind for spec in specs_for(entity)), *kinds_of(entity)}
     declared = [*ma.harness_list, *ma.harness_show, *ma.harness_persist, *sorted(entity.declared())]
     return {
         "entity": entity.name,
@@ -122,9 +132,19 @@ def _why_not_offered(entity: EntityAccess, kind: str) -> str:
         return NO_VIEW
     if kind == "delete" and not entity.can_delete:
         return "has_delete_permission said no"
-    if kind == "query" and not entity.readable():
+    if kind in NOT_DECLARED and not _is_declared_for(entity, kind):
+        return NOT_DECLARED[kind]
+    if kind == "history" and not entity.tells_history:
+        return "django-simple-history does not track this model"
+    if kind in ("query", "count", "summary") and not entity.readable():
         return "no field can be read"
     return SEE_LOG
+
+
+def _is_declared_for(entity: EntityAccess, kind: str) -> bool:
+    if kind == "history":
+        return bool(entity.model_admin.harness_history)
+    return entity.opens_list if kind == "list" else entity.asks_more
 
 
 def _fillable(entity: EntityAccess) -> Iterator[str]:
@@ -139,9 +159,10 @@ def _fillable(entity: EntityAccess) -> Iterator[str]:
 
 
 def _field(entity: EntityAccess, name: str) -> dict[str, Answer]:
-    readable = entity.readable() if entity.can_view else ()
+    readable, showable = (entity.readable(), entity.showable()) if entity.can_view else ((), ())
     return {
         "read": _answer(name in readable, lambda: _why_unread(entity, name)),
+        "show": _answer(name in showable, lambda: _why_unshown(entity, name)),
         **{
             page: _answer(
                 name in _fillable_on(entity, change=change),
@@ -166,7 +187,7 @@ def _why_unread(entity: EntityAccess, name: str) -> str:
     if not entity.can_view:
         return NO_VIEW
     if name in ma.harness_show:
-        return "in harness_show: shown to the person, and not sent"
+        return "in harness_show, so it is not sent"
     if name not in ma.harness_list and type(ma).get_harness_list is Declaration.get_harness_list:
         return "not in harness_list"
     if never_readable(entity.model, name):
@@ -174,6 +195,21 @@ def _why_unread(entity: EntityAccess, name: str) -> str:
     if name not in entity.shows():
         return "the admin does not show it"
     return "not named by this admin's own method of harness_list"
+
+
+def _why_unshown(entity: EntityAccess, name: str) -> str:
+    ma = entity.model_admin
+    if not entity.can_view:
+        return NO_VIEW
+    if name not in ma.harness_show and type(ma).get_harness_show is Declaration.get_harness_show:
+        return "not in harness_show"
+    if never_readable(entity.model, name):
+        return "never read by the assistant"
+    if model_field(entity.model, name).remote_field is not None:
+        return "a relation"
+    if name not in entity.shows():
+        return "the admin does not show it"
+    return "not named by this admin's own method of harness_show"
 
 
 def _why_unfilled(entity: EntityAccess, name: str, *, change: bool) -> str:

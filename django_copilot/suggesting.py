@@ -169,6 +169,8 @@ def _notes(made: Suggestion, listed: Sequence[str]) -> Iterator[tuple[str, str, 
     computed = [name for name in computed if not name.startswith("_")]
     if computed:
         yield "computed", _code(computed), "columns that are no fields: read as text"
+    if hasattr(made.model._meta, "simple_history_manager_attribute"):
+        yield "history", "True", "who changed what of a record, and when"
     actions = [getattr(each, "__name__", each) for each in model_admin.actions or ()]
     if actions:
         yield "actions", _code(actions), "may be chosen on the list, and run by people only"

@@ -21,9 +21,11 @@ from django_copilot.admin import HarnessMixin
 from django_copilot.exceptions import CallError
 from django_copilot.explaining import SEE_LOG, explain
 from django_copilot.scope import Scope, enter_scope
+from django_copilot.tools.further import kinds_of
 from django_copilot.tools.offered import may_use_tool
-from django_copilot.tools.schema import specs_for
+from django_copilot.tools.schema import specs_for, tool_names
 from django_copilot.tools.write import all_tools
+from example_project.store import models as store_models
 from example_project.store.people import ACCOUNTS
 from tests.kept_store import Store
 
@@ -77,11 +79,13 @@ def test_the_answers_are_those_of_the_code_that_decides(store: Store, name: str)
         for told, entity in zip(report["entities"], entities, strict=True):
             assert told["usable"]["may"] is entity.is_usable
             specs = {spec.name for spec in specs_for(entity)} if entity.is_usable else set()
-            assert {tool for tool, answer in told["tools"].items() if answer["may"]} >= specs
-            assert {tool for tool in told["tools"] if told["tools"][tool]["may"]} <= {*specs, *more(entity)}
+            tools = {tool for tool, answer in told["tools"].items() if answer["may"]}
+            assert tools == specs | more(entity)
             readable = entity.readable() if entity.can_view else ()
             fields = told["fields"]
             assert {each for each in fields if fields[each]["read"]["may"]} == set(readable)
+            shown = entity.showable() if entity.can_view else ()
+            assert {each for each in fields if fields[each]["show"]["may"]} == set(shown)
             adding = entity.fillable(change=False)
             assert {each for each in fields if fields[each]["add"]["may"]} == set(adding)
             changing = entity.fillable(change=True) if entity.can_view else ()
@@ -96,7 +100,7 @@ def test_the_answers_are_those_of_the_code_that_decides(store: Store, name: str)
 
 def more(entity: Any) -> set[str]:
     """Return the names of tools that not every entity has."""
-    return set()
+    return {tool_names(entity.name)[kind] for kind in kinds_of(entity)} if entity.is_usable else set()
 
 
 def test_the_accounts_differ(store: Store) -> None:
@@ -207,6 +211,56 @@ def test_a_form_that_can_not_be_made_and_code_that_fails_point_to_the_log(projec
     (box,) = explain(site, SCOPE, User.objects.create_superuser("root"))["entities"]
     assert why(box["fields"]["title"]["add"]) == SEE_LOG
     assert why(box["tools"]["open_box_form"]) == "no field can be filled in"
+
+
+def test_fields_that_are_shown_and_not_sent(project: Project) -> None:
+    class Admin(HarnessMixin, ModelAdmin):
+        harness_list = ["title", "object_id"]
+        harness_show = ["object_id", "payload", "content_type", "scan"]
+        fields = ["title", "object_id", "content_type"]
+
+    found = fields_of(project, depot.Note, Admin)
+    assert found["object_id"]["show"] == {"may": True}
+    assert why(found["object_id"]["read"]) == "in harness_show, so it is not sent"
+    assert why(found["title"]["show"]) == "not in harness_show"
+    assert why(found["payload"]["show"]) == "never read by the assistant"
+    assert why(found["content_type"]["show"]) == "a relation"
+    assert why(found["scan"]["show"]) == "the admin does not show it"
+
+    class Own(HarnessMixin, ModelAdmin):
+        harness_show = ["title"]
+
+        def get_harness_show(self, request: Any, obj: Any = None) -> list[str]:
+            return []
+
+    shown = fields_of(project, depot.Box, Own, user=User.objects.get())
+    assert why(shown["title"]["show"]) == "not named by this admin's own method of harness_show"
+
+
+def test_tools_that_not_every_entity_has(project: Project) -> None:
+    site = project.site(
+        {
+            depot.Box: declared(read=["title"]),
+            depot.Shelf: declared(read=["title"], harness_search=True, search_fields=["title"]),
+            depot.Shop: declared(read=["name"], harness_history=True),
+            store_models.Product: declared(read=["title"], harness_history=True),
+            depot.City: declared(fill=["title"], harness_search=True),
+        }
+    )
+    said_of = {
+        each["entity"]: each["tools"]
+        for each in explain(site, SCOPE, User.objects.create_superuser("root"))["entities"]
+    }
+    box, shelf = said_of["box"], said_of["shelf"]
+    for name in ("count_box", "summarise_box"):
+        assert why(box[name]) == "without harness_search, harness_lookups and harness_from_admin"
+    assert why(box["history_box"]) == "without harness_history"
+    assert why(box["open_box_list"]).startswith("without harness_actions")
+    for name in ("count_shelf", "summarise_shelf", "open_shelf_list"):
+        assert shelf[name] == {"may": True}
+    assert why(said_of["shop"]["history_shop"]) == "django-simple-history does not track this model"
+    assert said_of["product"]["history_product"] == {"may": True}
+    assert why(said_of["city"]["count_city"]) == "no field can be read"
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,11 @@ def _lines(report: Mapping[str, Any]) -> list[str]:
             continue
         lines += _columns([(name, _said(answer)) for name, answer in each["tools"].items()])
         if each["fields"]:
-            pages = next(iter(each["fields"].values()))
+            pages = [
+                page
+                for page in next(iter(each["fields"].values()))
+                if page != "show" or any(answers["show"]["may"] for answers in each["fields"].values())
+            ]
             rows = [
                 (name, *(_said(answers[page]) for page in pages)) for name, answers in each["fields"].items()
             ]
