@@ -112,7 +112,8 @@ def _dispatch(access: Access, call: ToolCall) -> Outcome:
     if tool is not None and may_use_tool(access, tool):
         return _call_tool(access, tool, parse_arguments(call.arguments))
     kind, entity = _target(access, call.name)
-    return _BODIES[kind](entity, arguments_of(kind, call))
+    shape = "wide query" if kind == "query" and entity.asks_more else kind
+    return _BODIES[kind](entity, arguments_of(shape, call))
 
 
 def _target(access: Access, name: str) -> tuple[str, EntityAccess]:

@@ -87,7 +87,7 @@ def _own_keys(entity: EntityAccess, given: Any) -> list[Any]:
     if not isinstance(given, dict):
         return entity.keys(given)
     if not entity.asks_more or [*given] != ["in"]:
-        raise _wrong_lookup("id", given, ("in",) if entity.asks_more else ())
+        raise _wrong_lookup("id", given, ("in",) if entity.asks_more else (), names_record=True)
     return [key for each in _several("id", given["in"]) for key in entity.keys(each)]
 
 
@@ -132,7 +132,7 @@ def _lookups(
     )
     unknown = [lookup for lookup in given if lookup not in allowed]
     if unknown or not given:
-        raise _wrong_lookup(name, given, allowed)
+        raise _wrong_lookup(name, given, allowed, names_record=field.remote_field is not None)
     used = {KIND_OF[lookup] for lookup in given}
     if len(used) > 1 or {"gte", "gt"} <= {*given} or {"lte", "lt"} <= {*given}:
         raise wrong_value(name, "give one kind of lookup, with at most one lower and one upper end.")
@@ -172,10 +172,13 @@ def _several(name: str, given: Any) -> list[Any]:
     return given
 
 
-def _wrong_lookup(name: str, given: Mapping[str, Any], allowed: Sequence[str]) -> CallError:
+def _wrong_lookup(
+    name: str, given: Mapping[str, Any], allowed: Sequence[str], *, names_record: bool
+) -> CallError:
     asked = ", ".join(each[:30] if each.isprintable() else "?" for each in [*given][:5]) or "nothing"
     can = f"a plain value, or {', '.join(allowed)}" if allowed else "a plain value only"
-    return CallError(f"{name}: {asked} can't be used here, but {can}.", code="unknown_lookup", field=name)
+    code = "invalid_id" if names_record else "unknown_lookup" if allowed else "invalid_value"
+    return CallError(f"{name}: {asked} can't be used here, but {can}.", code=code, field=name)
 
 
 # -- dates ------------------------------------------------------------------------------------------------

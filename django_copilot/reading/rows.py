@@ -53,6 +53,7 @@ class Rows:
     has_more: bool
     after: str = ""  # what ``after`` takes for the next page
     may_miss: bool = False  # rows are checked one by one and not all may have been; says nothing of these
+    worked_out: bool = False  # whether filters stand there otherwise than they were given
     asked: tuple[str, ...] = ()  # what was asked for, in words for the person
     # Fields told besides, by entity's label.
     told: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -132,7 +133,7 @@ class Rows:
             result["ref"] = f"r{self.number}"
         if self.after:
             result["after"] = self.after
-        if self.asked and self.query.filters:
+        if self.worked_out:
             result["filters"] = dict(self.query.filters)
         if self.may_miss and not self.has_more:
             result["note"] = (
@@ -212,6 +213,7 @@ def run_query(entity: EntityAccess, query: Query) -> Rows:
         has_more=found.has_more,
         after=idents[found.after.pk] if found.after is not None else "",
         may_miss=more_may_be or bool(looked_at and entity.hides_fields_per_row),
+        worked_out=wanted.filters != query.filters,
         asked=conditions_text(entity, wanted.filters, query),
         told=merge(
             cells.told,

@@ -97,6 +97,7 @@ class Summed:
     summary: Summary  # with words for dates worked out
     groups: tuple[tuple[tuple[Any, ...], tuple[Any, ...]], ...]
     more: bool = False  # there are more groups, or more records than were counted
+    worked_out: bool = False  # whether filters stand there otherwise than they were given
     asked: tuple[str, ...] = ()
     told: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -110,7 +111,7 @@ class Summed:
         else:
             content["groups"] = [{"key": list(key), "values": list(values)} for key, values in self.groups]
             content["more"] = self.more
-        if self.asked and self.summary.filters:
+        if self.worked_out:
             content["filters"] = dict(self.summary.filters)
         return content, len(self.groups)
 
@@ -232,6 +233,7 @@ def run_summary(entity: EntityAccess, summary: Summary) -> Summed:
         summary=Summary(**{**vars(summary), "filters": wanted.filters}),
         groups=tuple((tuple(map(_json, key)), tuple(map(_json, values))) for key, values in labelled),
         more=more,
+        worked_out=wanted.filters != summary.filters,
         asked=conditions_text(entity, wanted.filters, Query(entity=summary.entity, search=summary.search)),
         told=merge(told, related_told, {entity.entity.label: looked_at}),
     )

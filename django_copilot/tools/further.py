@@ -23,7 +23,7 @@ from .schema import query_parameters, tool_names
 logger = logging.getLogger("django_copilot")
 
 WRAPPED = 60  # bytes around a tool's own
-FURTHER_BYTES = 1_050  # of schemas and descriptions in a request, besides the tools of every entity
+FURTHER_BYTES = 1_000  # of schemas and descriptions in a request, besides the tools of every entity
 # Beginnings of the words, in three languages, that ask for a kind of tool; accents are left out.
 WORDS = {
     "count": (
@@ -165,11 +165,14 @@ def _query(entity: EntityAccess) -> tuple[str, dict[str, Any]]:
         for kind in kinds:
             if kind != "range" or entity.can_range(name):
                 lookups.setdefault(kind, []).append(name)
-    says = [f"Read {entity.model._meta.verbose_name_plural}. Filters match exactly"]
-    for kind, shape in (("range", "{gte,gt,lte,lt}"), ("in", "{in:[]}"), ("isnull", "{isnull}")):
-        if lookups.get(kind):
-            says.append(f"or {shape} on {', '.join(lookups[kind])}")
-    text = "; ".join(says) + "."
+    shapes = {"range": "{gte,gt,lte,lt}", "in": "{in:[]}", "isnull": "{isnull}"}
+    by_names: dict[str, list[str]] = {}
+    for kind in (kind for kind in shapes if kind in lookups):
+        by_names.setdefault(", ".join(lookups[kind]), []).append(shapes[kind])
+    says = [f"{' or '.join(kinds)} on {names}" for names, kinds in by_names.items()]
+    text = f"Read {entity.model._meta.verbose_name_plural}."
+    if says:
+        text += f" Filters also take {'; '.join(says)}."
     if any(entity.can_range(name) and "range" in kinds for name, kinds in entity.lookups.items()):
         text += f" Dates may be words: {dates.EXPLAINED}."
     parameters = query_parameters(entity, loose={*entity.lookups})

@@ -96,7 +96,7 @@ def _query(entity: EntityAccess) -> tuple[str, dict[str, Any]] | None:
     if not entity.can_view or not (entity.readable() or entity.showable()):
         return None
     plural = entity.model._meta.verbose_name_plural
-    return f"Read {plural}. Filters match exactly.", query_parameters(entity)
+    return f"Read {plural}.", query_parameters(entity)
 
 
 def query_parameters(entity: EntityAccess, *, loose: Collection[str] = ()) -> dict[str, Any]:
@@ -133,10 +133,7 @@ def _form(entity: EntityAccess) -> tuple[str, dict[str, Any]] | None:
         return None
     fields = {name: _value_schema(entity.access, entity.model, name, writing=True) or {} for name in names}
     plural = entity.model._meta.verbose_name_plural
-    if adding and changing:
-        which = ": that record's with id, else a new one"
-    else:
-        which = f" for {'a new' if adding else 'an existing'} record"
+    which = "" if adding and changing else f" for {'a new' if adding else 'an existing'} record"
     description = f"Fill in a form of {plural}{which}."
     parameters: dict[str, Any] = {
         "properties": {

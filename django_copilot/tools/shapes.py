@@ -14,7 +14,8 @@ MAX_DEPTH = 12
 
 # What each kind of tool takes: name → (type, required). The schema a model saw is advice; this is the rule.
 ARGUMENTS: dict[str, dict[str, tuple[type, bool]]] = {
-    "query": {
+    "query": {"fields": (list, False), "filters": (dict, False), "limit": (int, False)},
+    "wide query": {  # of an entity whose declaration opts into more
         "fields": (list, False),
         "filters": (dict, False),
         "limit": (int, False),

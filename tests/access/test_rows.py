@@ -200,7 +200,7 @@ def test_json_and_files_are_read_and_not_filtered_on(entity: GetEntity, bend: Be
         read(entity("admin", "product"), **{name: "x"})
     assert caught.value.code == "not_filterable"
     Product.objects.update(photo="products/a.png", attributes={"a": [1]})
-    _, _, values = read(entity("admin", "product"), limit=1).rows[0]
+    values = read(entity("admin", "product"), limit=1).rows[0].values
     assert values[name] == {"attributes": {"a": [1]}, "photo": "products/a.png"}[name]
 
 
@@ -233,19 +233,20 @@ def test_what_a_row_gives_finds_that_row_again(entity: GetEntity) -> None:
     """Guards hazard 7."""
     for name in ("product", "order", "customer", "payment", "category", "tag"):
         of = entity("admin", name)
-        for ident, obj, values in read(of, limit=5).rows:
+        for row in read(of, limit=5).rows:
             filters = {
-                field: value["id"] if isinstance(value, dict) else value for field, value in values.items()
+                field: value["id"] if isinstance(value, dict) else value
+                for field, value in row.values.items()
             }
-            wire = json.loads(json.dumps({**filters, "id": ident}))
-            assert pks(read(of, **wire)) == [obj.pk]
+            wire = json.loads(json.dumps({**filters, "id": row.ident}))
+            assert pks(read(of, **wire)) == [row.record.pk]
 
 
 # -- labels --------------------------------------------------------------------------------------------
 
 
 def first_cell(entity: EntityAccess, field: str, **filters: Any) -> Any:
-    return read(entity, field, limit=1, **filters).rows[0][2][field]
+    return read(entity, field, limit=1, **filters).rows[0].values[field]
 
 
 def test_a_label_is_there_where_the_related_record_may_be_seen(entity: GetEntity) -> None:

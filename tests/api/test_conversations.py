@@ -40,13 +40,13 @@ def take(store: Any, codename: str, group: str = "support") -> None:
 
 @pytest.fixture
 def told_of_customers(login: Any) -> tuple[Client, str]:
-    """A client of support's and a conversation of his whose answer speaks of a customer's e-mail address."""
+    """A client of support's and a conversation of his whose answer speaks of a customer's country."""
     client = login("support")
-    Customer.objects.update(email="canary@store.example", city="Canary City")
+    Customer.objects.update(country="Canary Country", city="Canary City")
     with script(
-        Call("query_customer", {"fields": ["name", "email"], "limit": 2}), Text("It is canary@store.example.")
+        Call("query_customer", {"fields": ["name", "country"], "limit": 2}), Text("It is canary land.")
     ):
-        answer = ask(client, "Which address?")
+        answer = ask(client, "Which country?")
     assert answer["results"][0]["rows"]
     return client, answer["conversationId"]
 
@@ -214,10 +214,11 @@ def test_a_question_is_part_of_the_answer_and_of_the_conversation(login):
 
 def test_an_answer_is_shown_and_sent_while_the_rights_are_there(told_of_customers):
     client, ident = told_of_customers
-    assert "canary@store.example" in page(client, ident)
+    assert "canary land" in page(client, ident)
     with script(Text("The same.")) as model:
         ask(client, "Again?", conversationId=ident)
-    assert model.request.messages[1].text == "It is canary@store.example."
+    told = "It is canary land.\n[r1: customer, 2 rows, r1.1 to r1.2]"
+    assert model.request.messages[1].text == told
 
 
 @pytest.mark.parametrize("gone", ["permission", "field"])
@@ -240,16 +241,16 @@ def test_an_answer_is_withheld_once_its_entity_or_field_may_not_be_read(
     assert "canary" not in page(client, ident)
     with script(Text("I don't know.")) as model:
         ask(client, "What was it?", conversationId=ident)
-    assert_not_sent(model, "canary@store.example")
-    assert [each.text for each in model.request.messages] == ["Which address?", "What was it?"]
+    assert_not_sent(model, "canary land")
+    assert [each.text for each in model.request.messages] == ["Which country?", "What was it?"]
 
 
 def test_an_answer_that_only_repeats_an_earlier_one_is_withheld_as_well(told_of_customers, store):
     """Hazard 77."""
     client, ident = told_of_customers
-    with script(Text("Once more: canary@store.example.")):
+    with script(Text("Once more: canary land.")):
         ask(client, "Say it again", conversationId=ident)
-    asked = {"text": "canary@store.example?", "kind": "text"}
+    asked = {"text": "canary land?", "kind": "text"}
     with script(Call("ask_user", asked)):
         ask(client, "Ask me about it", conversationId=ident)
     take(store, "view_customer")
@@ -260,7 +261,7 @@ def test_an_answer_that_only_repeats_an_earlier_one_is_withheld_as_well(told_of_
     assert "canary" not in page(client, ident)
     with script(Text("I don't know.")) as model:
         ask(client, "What was it?", conversationId=ident)
-    assert_not_sent(model, "canary@store.example")
+    assert_not_sent(model, "canary land")
 
 
 def test_an_answer_after_a_withheld_one_is_not_bound_to_it(told_of_customers, store):
@@ -278,7 +279,7 @@ def test_an_answer_comes_back_with_the_rights(told_of_customers, store):
     take(store, "change_customer")
     assert opened(client, ident)["messages"][1]["withheld"]
     Group.objects.get(name="support").permissions.add(Permission.objects.get(codename="view_customer"))
-    assert opened(client, ident)["messages"][1]["text"] == "It is canary@store.example."
+    assert opened(client, ident)["messages"][1]["text"] == "It is canary land."
 
 
 def test_a_filter_counts_as_what_was_spoken_of(login, monkeypatch):

@@ -303,7 +303,7 @@ def test_invariant_2_the_actor_is_the_stored_one_whatever_a_call_says(orders: Or
         *("fields", "filters", "limit", "search", "order_by", "after", "id", "ids", "action"),
         *("measures", "by", "every", "text", "kind", "options", "words"),
     }
-    assert set(shapes.ARGUMENTS) == {*gate._BODIES, "question", "find"}
+    assert set(shapes.ARGUMENTS) == {*gate._BODIES, "wide query", "question", "find"}
 
 
 def test_invariant_2_the_actor_is_loaded_anew_for_each_call(orders: Orders) -> None:
@@ -397,9 +397,11 @@ def test_invariant_5_only_readable_and_declared_fields_reach_an_outcome(orders: 
     for who in ("support", "manager", "admin"):
         for entity in entities_of(admin.site).values():
             declared = {"id", *entity.model_admin.harness_list}
+            kept = {*entity.model_admin.harness_show}
             for row in run(who, f"query_{entity.name}", {"limit": 3}).content["rows"]:
                 hidden = set() if who != "support" else {"cost_price"}
-                assert set(row) == declared - hidden
+                assert set(row) == (declared - hidden) | kept
+                assert all(row[name].startswith(f"‹{name} r1.") for name in kept)
 
 
 def test_invariant_5_an_error_names_only_what_may_be_read(orders: Orders) -> None:

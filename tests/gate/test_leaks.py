@@ -34,13 +34,14 @@ from .calls import ENTITIES, HERE, judge, run, sent
 from .conftest import MISSING, Orders
 
 SECRET = "zqxcanary"
+SHOWN = "xshowncanary"  # for the person's eyes, and not for the model's
 
 
 @pytest.fixture
 def canaries(orders: Orders) -> Orders:
     """Put a word into everything that the model may not get for support, and a number into the prices."""
     Customer.objects.update(
-        api_token=SECRET, internal_note=SECRET, phone=SECRET, street=SECRET, postal_code=SECRET
+        api_token=SECRET, internal_note=SECRET, phone=SHOWN, street=SECRET, postal_code=SECRET
     )
     Product.objects.update(cost_price="76543.21", attributes={"a": SECRET}, photo=f"{SECRET}.png")
     Supplier.objects.update(name=SECRET, contact_email=f"{SECRET}@x.example")
@@ -109,8 +110,9 @@ def test_nothing_hidden_is_in_what_goes_to_the_model(canaries: Orders, who: str)
         for written in json.dumps(args), tool:  # what the model itself wrote may be said back to it
             text = text.replace(written, "")
         if isinstance(outcome, ReadDone):
-            table = outcome.table
+            table = {**outcome.table, "asked": []}  # what the call itself named
             assert_nothing_hidden(json.dumps(table, ensure_ascii=False))
+            assert SHOWN not in json.dumps(outcome.content)
         if not any(SECRET in str(value) or "76543.21" in str(value) for value in args.values()):
             assert_nothing_hidden(text)
         else:
@@ -124,12 +126,16 @@ def test_a_manager_gets_what_support_does_not_and_no_more_than_was_declared(cana
     assert "ZQX" in together
     assert SECRET in together  # cities of the other region
     for model, names in (
-        (Customer, ["api_token", "internal_note", "phone", "street"]),
+        (Customer, ["api_token", "internal_note", "street"]),
         (Order, ["shipping_name", "shipping_street"]),
         (Payment, ["gateway_reference"]),
     ):
         for name in names:
             assert f'"{name}"' not in sent(run("manager", f"query_{model._meta.model_name}", {"limit": 50}))
+    customers = run("manager", "query_customer", {})
+    assert isinstance(customers, ReadDone)
+    assert customers.content["rows"][1]["phone"] == "‹phone r1.2›"
+    assert (SHOWN in json.dumps(customers.table), SHOWN in sent(customers)) == (True, False)
 
 
 @pytest.mark.parametrize("who", ["support", "viewer"])
@@ -145,7 +151,7 @@ def test_nothing_hidden_leaves_in_a_whole_turn(
         Text("Done."),
     ) as model:
         answer = ask(client, "Show me everything", page="/admin/store/order/")
-    assert_not_sent(model, SECRET, "76543.21", "ZQX", '"zq')
+    assert_not_sent(model, SECRET, SHOWN, "76543.21", "ZQX", '"zq')
     assert_nothing_hidden(json.dumps(answer, ensure_ascii=False))
     own = Order.objects.get(pk=canaries.own).number
     assert (own in sent_text(model.requests[1])) is (who == "support")

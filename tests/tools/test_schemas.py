@@ -20,7 +20,7 @@ from django_copilot.conf import Settings
 from django_copilot.scope import enter_scope
 from django_copilot.testing import Text, ask, offered_tools, script
 from django_copilot.tools import shapes
-from django_copilot.tools.schema import ASK_USER, FIND_ENTITIES, specs_for, tool_names
+from django_copilot.tools.schema import ASK_USER, FIND_ENTITIES, PLAIN, specs_for, tool_names
 from example_project.store.models import Order, Product
 from tests import golden
 from tests.gate.calls import HERE, run, verdict
@@ -52,18 +52,31 @@ def test_the_system_prompt_is_as_agreed(login: Callable[[str], Client]) -> None:
 
 
 def test_the_request_of_a_manager_is_small(login: Callable[[str], Client]) -> None:
-    request = first_request(login("manager"), page="/admin/store/product/")
-    for separators in ((",", ":"), None):
-        body = json.dumps(on_the_wire(request), ensure_ascii=False, separators=separators)
-        assert len(body.encode()) <= MOST_BYTES
+    client = login("manager")
+    for message, page in (
+        ("Hello", "/admin/store/product/"),
+        ("Hello", "/admin/store/order/"),
+        ("How many orders, and the sum of payments of customers by month? Mark all products.", ""),
+        ("Ile zamówień było w zeszłym miesiącu i suma według klientów?", "/admin/store/customer/"),
+    ):
+        with script(Text("Hello.")) as model:
+            ask(client, message, **({"page": page} if page else {}))
+        for separators in ((",", ":"), None):
+            body = on_the_wire(model.requests[0])
+            size = len(json.dumps(body, ensure_ascii=False, separators=separators).encode())
+            assert size - len(message.encode()) <= MOST_BYTES
 
 
 def test_what_is_sent_first_is_the_same_from_call_to_call(login: Callable[[str], Client]) -> None:
     """Providers cache the beginning of a request; what changes comes last."""
     client = login("manager")
-    first, second = first_request(client), first_request(client, page="/admin/store/order/")
+    first, second = first_request(client), first_request(client, page="/admin/store/category/")
     assert (first.system, first.tools) == (second.system, second.tools)
     assert first.context != second.context
+    # Where the page points at an entity, more is told of that one: all that stands before it stays.
+    third = first_request(client, page="/admin/store/product/")
+    place = [tool.name for tool in first.tools].index("query_product")
+    assert (first.system, first.tools[:place]) == (third.system, third.tools[:place])
     assert first.context not in first.system
     for username in ("manager", "Maria", "Nowak"):
         assert username not in json.dumps(on_the_wire(first))
@@ -92,8 +105,12 @@ def test_a_schema_holds_only_what_the_person_may_read_or_fill_in(store: Any, who
         for entity in Access(admin.site, request).usable():
             made = {spec.kind: spec.parameters["properties"] for spec in specs_for(entity)}
             readable = set(entity.readable())
-            assert set(made["query"]["fields"]["items"]["enum"]) == readable
-            assert set(made["query"]["filters"]["properties"]) <= readable | {"id"}
+            told = set(made["query"]["filters"]["properties"])
+            assert told <= readable | {"id"}
+            # The names stand once: in the filters, or else among the fields.
+            assert set(made["query"]["fields"]["items"].get("enum", told - {"id"})) == readable | {
+                *entity.showable()
+            }
             fillable = {*entity.fillable(change=False), *entity.fillable(change=True)}
             assert set(made.get("form", {"fields": {"properties": {}}})["fields"]["properties"]) == fillable
     everything = json.dumps([spec.parameters for spec in specs(who).values()])
@@ -127,6 +144,8 @@ def test_what_is_offered_works_and_what_is_not_offered_does_not(store: Any, who:
     offered = specs(who)
     for entity in ("category", "tag", "customer", "product", "order", "payment"):
         for kind, name in tool_names(entity).items():
+            if kind not in PLAIN:
+                continue
             args = {"query": {"limit": 1}, "form": {}, "delete": {"id": "999999"}}[kind]
             if name in offered and "id" in offered[name].parameters.get("required", ()):
                 args = {"id": "999999"}
