@@ -101,19 +101,21 @@ def further_specs(
 
     ``plain`` are those told of anyway, by name. ``found`` are the entities that the model has looked for: theirs are told of whatever they take.
     """
-    said = said_of([each.entity for each in chosen], message)
+    entities = [each for each in chosen if tool_names(each.name)["query"] in plain]
+    said = said_of([each.entity for each in entities], message)
     asked = {kind: _asks(message, words) for kind, words in WORDS.items()}
     wanted: list[tuple[float, int, EntityAccess, str]] = []
-    for place, entity in enumerate(chosen):
-        points = 2.0 * said.get(entity.name, 0.0)
+    left = False
+    for place, entity in enumerate(entities):
+        kinds = _wanted(entity)
+        points = 2.0 * said[entity.name]
         points += (1.5 if entity.name == page else 0.0) + (0.5 if entity.entity.label in recent else 0.0)
-        kinds = kinds_of(entity)
-        if entity.asks_more:
-            wanted.append((points + 1, place, entity, "query"))
-        wanted += [(points + 2 * asked[kind], place, entity, kind) for kind in kinds]
-        if not points and entity.name not in found:
-            wanted = [each for each in wanted if each[2] is not entity]
-    left = bool(sum(len(kinds_of(entity)) + entity.asks_more for entity in chosen) - len(wanted))
+        if points or entity.name in found:
+            wanted += [
+                (points + (1 if kind == "query" else 2 * asked[kind]), place, entity, kind) for kind in kinds
+            ]
+        else:
+            left = left or bool(kinds)
     specs: dict[str, ToolSpec] = {}
     room = FURTHER_BYTES
     for _points, _place, entity, kind in sorted(wanted, key=lambda each: (-each[0], each[1])):
@@ -128,6 +130,15 @@ def further_specs(
             room -= size
         specs[spec.name] = spec
     return specs, left
+
+
+def _wanted(entity: EntityAccess) -> tuple[str, ...]:
+    """Return the kinds of tool to tell of; none of an entity whose code fails, which is logged."""
+    try:
+        return (*(["query"] if entity.asks_more else []), *kinds_of(entity))
+    except Exception:
+        logger.exception("%s can't be offered by the copilot.", type(entity.model_admin).__name__)
+        return ()
 
 
 def _asks(message: str, words: Collection[str]) -> bool:
