@@ -20,7 +20,7 @@ from ..identity import key_text
 from ..references import Shown, handle
 from ..values import column_type
 from .cells import PERSON_CHARS, Cells, cell_text, cut, merge
-from .columns import Column, columns_for
+from .columns import Column, column_names, columns_for
 from .conditions import check_names, conditions
 from .query import Query
 from .scan import scan, selected
@@ -107,7 +107,7 @@ class Rows:
                 cell_text(model_field(model, name), row.record, values[name]) if name in values else ""
                 for name in (*self.fields, *self.shown)
             ]
-            cells += [each.text(values[each.name]) if each.name in values else "" for each in self.columns]
+            cells += [each.text(row.record) if each.name in values else "" for each in self.columns]
             lines.append(cells)
         return lines
 
@@ -139,10 +139,14 @@ class Rows:
             result["note"] = (
                 f"Records are checked one by one, at most {settings.SCAN_ROWS}; there may be more."
             )
+        columns = {each.name: each for each in self.columns}
         size = len(json.dumps(result))
         for place, each in enumerate(self.rows, 1):
             row = {"id": each.ident}
-            row |= {name: cut(value, settings.CELL_CHARS) for name, value in each.values.items()}
+            row |= {
+                name: columns[name].sent(value) if name in columns else cut(value, settings.CELL_CHARS)
+                for name, value in each.values.items()
+            }
             row |= {name: handle(name, f"r{self.number}.{place}") for name in each.kept}
             size += len(json.dumps(row, ensure_ascii=False).encode()) + 2
             if size > settings.RESULT_BYTES:
@@ -178,8 +182,9 @@ def run_query(entity: EntityAccess, query: Query) -> Rows:
             raise Refused("This person may not see records of this kind.", code="not_allowed")
         readable, showable = entity.readable(), entity.showable()
         columns = columns_for(entity, query)
-        names = [name for name in query.fields if name not in {each.name for each in columns}]
-        fields = check_names(entity, names, readable) if query.fields else readable
+        besides = column_names(entity)
+        names = [name for name in query.fields if name not in besides]
+        fields = check_names(entity, names, (*readable, *besides)) if query.fields else readable
         shown = tuple(name for name in showable if name in query.fields or not query.fields)
         wanted = conditions(entity, query.filters, readable)
         with limited(entity.model) if entity.asks_more else nullcontext():
@@ -190,6 +195,7 @@ def run_query(entity: EntityAccess, query: Query) -> Rows:
         kept = Cells(entity, shown, records)
         for each in columns:
             each.read(records)
+        columns = [each for each in columns if any(map(each.is_readable_on, records))]
         idents = entity.ids(records)
         made = tuple(
             Row(
