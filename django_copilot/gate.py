@@ -48,7 +48,7 @@ from .identity import key_text
 from .models import Plan, PlanState
 from .people import is_service_account
 from .reading import cut
-from .references import References
+from .references import References, is_handle
 from .scope import Scope, enter_scope, load_person
 from .tools import entity as bodies
 from .tools.approval import needs_approval
@@ -130,6 +130,8 @@ def _target(access: Access, name: str) -> tuple[str, EntityAccess]:
 
 def _call_tool(access: Access, tool: WriteTool, given: Mapping[str, Any]) -> Told | Planned:
     """Run a project's read-only tool, or look at what another one would do. Raises CallError."""
+    if _handles_in(given):
+        return _call_with_handles(access, tool, given)
     arguments = clean_arguments(tool.arguments, given)
     if tool.category is Category.READ_ONLY:
         ctx = Context(access, tool.verb)
@@ -145,6 +147,31 @@ def _call_tool(access: Access, tool: WriteTool, given: Mapping[str, Any]) -> Tol
     draft = _draft(access, looked)
     is_entity = access.labelled(draft.model) is not None
     return Planned(tool=tool.name, draft=draft, told={draft.model: ()} if is_entity else {})
+
+
+def _handles_in(given: Any) -> bool:
+    if isinstance(given, Mapping | list):
+        return any(_handles_in(each) for each in (given.values() if isinstance(given, Mapping) else given))
+    return is_handle(given)
+
+
+def _call_with_handles(access: Access, tool: WriteTool, given: Mapping[str, Any]) -> Told | Planned:
+    """Look at what a tool would do with values that the model may not get. Raises CallError.
+
+    Only a tool that hands its answer to a person takes them, and what it says of them is not told.
+    """
+    if tool.category is Category.READ_ONLY:
+        raise Refused("A handle can't stand here: what this tool answers goes to you.", code="invalid_handle")
+    filled = {name: access.filled_in(value) for name, value in given.items()}
+    if _handles_in(filled):
+        raise Refused("A handle can't stand for a value like this.", code="invalid_handle")
+    try:
+        return _call_tool(access, tool, filled)
+    except CallError:
+        raise Refused(
+            "This could not be prepared. Why is not told, since it may speak of what a handle stands for.",
+            code="refused",
+        ) from None
 
 
 def look_again(access: Access, plan: Plan) -> tuple[Looked, PlanDraft]:

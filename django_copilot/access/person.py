@@ -12,7 +12,7 @@ from django.db import models
 
 from ..declaration import Entity, admin_of, entities_of, is_declared, model_field
 from ..exceptions import CallError, Refused
-from ..references import References, parts_of
+from ..references import References, is_handle, parts_of
 from ..scope import PERMISSION, ScopedRequest
 from ..values import has_choices
 from .entity import EntityAccess
@@ -132,19 +132,35 @@ class Access:
 
         Raises CallError: for a handle of nothing here, and for a field of another kind.
         """
+        source, obj = self._handled(handle)
+        if not _holds_alike(source, field):
+            raise CallError("That handle can't stand for a value of this field.", code="invalid_handle")
+        return source.value_from_object(obj)
+
+    def filled_in(self, given: Any) -> Any:
+        """Return a tool's argument with the text that a handle, or each of a list, stands for. Raises CallError."""
+        if isinstance(given, list):
+            return [self.filled_in(each) for each in given]
+        if not is_handle(given):
+            return given
+        source, obj = self._handled(given)
+        if not isinstance(source, models.CharField | models.TextField):
+            raise CallError("That handle stands for no text.", code="invalid_handle")
+        return source.value_from_object(obj)
+
+    def _handled(self, handle: str) -> tuple[Any, Any]:
+        """Return the field and the record of a handle, as they may be seen now. Raises CallError."""
         name, reference = parts_of(handle)
         found = self.references.find(reference)
         entity = self.labelled(found[0]) if found is not None else None
         source = model_field(entity.model, name) if entity is not None else None
         if found is None or entity is None or source is None:
             raise Refused(NOT_FOUND, code="not_found")
-        if not _holds_alike(source, field):
-            raise CallError("That handle can't stand for a value of this field.", code="invalid_handle")
         obj = entity.record(found[1])
         with entity.at("changelist"):
             if name not in entity.showable(obj) and name not in entity.readable(obj):
                 raise Refused(NOT_FOUND, code="not_found")
-        return source.value_from_object(obj)
+        return source, obj
 
     def of(self, entity: Entity) -> EntityAccess:
         """Return a declared entity as this person may use it."""

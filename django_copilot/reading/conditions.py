@@ -99,10 +99,13 @@ def _by_handle(entity: EntityAccess, name: str, given: Any) -> models.Q:
             code="needs_handle",
             field=name,
         )
-    if name not in entity.showable_on_all:
-        raise CallError(f"{name}: this field can't be filtered on.", code="not_filterable", field=name)
-    value = entity.access.handled(given, model_field(entity.model, name))
-    return models.Q((name, value)) if value not in (None, "") else models.Q(("pk__in", []))
+    return _equals(entity, model_field(entity.model, name), given)
+
+
+def _equals(entity: EntityAccess, field: Any, handle: str) -> models.Q:
+    """Return the condition that a field holds what a handle stands for; an empty value is nothing to look for."""
+    value = entity.access.handled(handle, field)
+    return models.Q((field.name, value)) if value not in (None, "") else models.Q(("pk__in", []))
 
 
 def _condition(entity: EntityAccess, field: Any, name: str, given: Any) -> tuple[models.Q, Any]:
@@ -112,7 +115,7 @@ def _condition(entity: EntityAccess, field: Any, name: str, given: Any) -> tuple
     if given is None:
         return models.Q((f"{field.name}__isnull", True)), None
     if is_handle(given):
-        return models.Q((field.name, entity.access.handled(given, field))), given
+        return _equals(entity, field, given), given
     if field.remote_field is not None:
         return models.Q((f"{field.name}__pk__in", _related_keys(entity.access, field, name, given))), given
     if "range" in kinds and isinstance(given, str):
