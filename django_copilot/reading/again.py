@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from ..access import EntityAccess
+from .history import run_history
 from .query import Query
 from .rows import run_query
 from .summary import Summary, run_summary
@@ -29,4 +30,6 @@ def read_again(entity: EntityAccess, stored: Mapping[str, Any]) -> Reading:
     """Run what is stored of a read again. Raises CallError."""
     if stored.get("kind") == "summary":
         return run_summary(entity, Summary.from_json(stored))
+    if stored.get("kind") == "history":
+        return run_history(entity, entity.record(stored["id"]))
     return run_query(entity, Query.from_json(stored))
