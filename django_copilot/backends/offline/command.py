@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from .lexicon import Entity, Field
 from .tokens import Token
@@ -31,8 +33,27 @@ class Command:
     unreadable: tuple[tuple[Field, str], ...] = ()
     columns: tuple[str, ...] = ()
     limit: int | None = None
+    filters: Mapping[str, Any] = field(default_factory=dict)  # beyond exact values
+    said: Mapping[str, str] = field(default_factory=dict)  # the words of each of them
+    order_by: tuple[str, ...] = ()
+    newest: bool = False  # the order is that of most lists by themselves
+    measures: tuple[Mapping[str, str], ...] = ()
+    by: tuple[str, ...] = ()
+    every: str = ""
+    action: tuple[str, ...] = ()  # what the words after "mark as" may mean
+    after: str = ""  # the reference after which a further page begins
     unread: str = ""  # words that mean nothing here
     words: str = ""  # words that may be a noun nobody offered
+
+    @property
+    def is_wide(self) -> bool:
+        """Tell whether it asks a query for more than exact values."""
+        return bool(self.filters or self.order_by or self.after)
+
+    @property
+    def is_usual(self) -> bool:
+        """Tell whether the plain query of an entity does nearly as well."""
+        return self.intent == "query" and self.newest and not (self.filters or self.after)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from django.utils import translation
 
 from ..base import ToolSpec
 from .tokens import Token, fold, same_word
-from .words import LANGUAGES, NAME_FIELDS, PLACE_FIELDS, PLAIN, Intent, Language
+from .words import FORMS, LANGUAGES, NAME_FIELDS, PLACE_FIELDS, PLAIN, Intent, Language
 
 Model = type[models.Model]
 FindModel = Callable[[str], Model | None]
@@ -83,6 +83,7 @@ class Choice:
 
     value: Any
     phrases: tuple[Phrase, ...]
+    labels: Mapping[Language, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +118,7 @@ class Entity:
 
     def tool(self, intent: Intent) -> ToolSpec | None:
         """Return the tool that does what is wanted, or None where this person has none."""
-        if intent in ("query", "delete"):
+        if intent not in ("create", "change"):
             return self.tools.get(intent)
         form = self.tools.get("form")
         if form is None:
@@ -128,16 +129,42 @@ class Entity:
 
     def schemas(self, intent: Intent) -> Mapping[str, Any]:
         """Return the schemas of the fields that can be given for an intent."""
-        spec = self.tools.get("query" if intent == "query" else "form")
+        reads = intent not in FORMS
+        spec = self.tools.get("query" if reads else "form")
         if spec is None:
             return {}
-        return _properties(_properties(spec.parameters).get("filters" if intent == "query" else "fields"))
+        return _properties(_properties(spec.parameters).get("filters" if reads else "fields"))
+
+    @property
+    def is_wide(self) -> bool:
+        """Tell whether the query at hand takes more than plain values."""
+        spec = self.tools.get("query")
+        return spec is not None and "after" in _properties(spec.parameters)
+
+    @property
+    def is_searched(self) -> bool:
+        """Tell whether the query at hand takes a text to search for."""
+        spec = self.tools.get("query")
+        return spec is not None and "search" in _properties(spec.parameters)
+
+    def loose(self) -> frozenset[str]:
+        """Return the names of the filters that take more than a plain value, as far as it is told."""
+        plain = {"type", "enum"}
+        told = self.schemas("query") if self.is_wide else {}
+        return frozenset(name for name, schema in told.items() if not plain & {*schema})
+
+    def actions(self) -> tuple[str, ...]:
+        """Return the names of the actions that can be chosen in the entity's list."""
+        spec = self.tools.get("list")
+        chosen = _properties(spec.parameters).get("action") if spec is not None else None
+        return tuple((chosen or {}).get("enum", ()))
 
     def columns(self) -> frozenset[str]:
         """Return the names of the fields a query can be asked for."""
         spec = self.tools.get("query")
         items = (_properties(spec.parameters).get("fields") or {}).get("items") if spec else None
-        return frozenset((items or {}).get("enum", ()))
+        # Where no names are told, they are those of the filters.
+        return frozenset((items or {}).get("enum", ()) or {*self.schemas("query")} - {"id"})
 
     def fields(self, intent: Intent) -> tuple[Field, ...]:
         """Return every field a sentence may name, usable for the intent or not."""
@@ -201,6 +228,10 @@ def _entity_name(spec: ToolSpec) -> str | None:
         ("query", "query_", ""),
         ("form", "open_", "_form"),
         ("delete", "confirm_delete_", ""),
+        ("count", "count_", ""),
+        ("summary", "summarise_", ""),
+        ("history", "history_", ""),
+        ("list", "open_", "_list"),
     ):
         if spec.kind == kind:
             return spec.name.removeprefix(start).removesuffix(end)
@@ -293,7 +324,7 @@ def _model_field(one: models.Field[Any, Any], schema: Mapping[str, Any] | None) 
             if not any(str(value) == str(known) for known in said):
                 said[value] = [("en", str(value))]
     choices = [
-        Choice(value=value, phrases=_phrases(names))
+        Choice(value=value, phrases=_phrases(names), labels=dict(names[1:]))
         for value, names in said.items()
         if value not in (None, "") and (allowed is None or any(str(value) == str(known) for known in allowed))
     ]

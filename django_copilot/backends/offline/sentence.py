@@ -13,23 +13,32 @@ from dataclasses import replace
 
 from .command import Command, Draft, Mark
 from .conditions import read_conditions
+from .further import Further, read_further
 from .lexicon import Entity, Field, field_at, longest_at
 from .target import read_target
 from .tokens import Token, fold, tokenise, written
 from .values import Context, Plain, Unreadable, choice_at, is_empty, is_typed, read_value, value_tokens
 from .words import (
+    A_LIST,
     ALL,
+    AS,
+    COUNT,
+    FORMS,
+    HISTORY,
     INTO,
     LANGUAGES,
     LATEST,
     LIMIT,
+    MARK,
     NAME_FIELDS,
     NAMING,
+    OPEN,
     RENAME,
     Intent,
     Language,
     is_plain,
     language_of,
+    said_at,
     small_number,
     verb_at,
 )
@@ -49,25 +58,51 @@ def understand(
     spoken = _languages(tokens, nouns[0]) if nouns else []
     language = language_of(tokens, fallback=fallback, nouns=spoken)
     verb = next(((at, found[0]) for at, token in enumerate(tokens) if (found := verb_at(token))), None)
+    first = nouns[0][0] if nouns else len(tokens)
+    asked, asking = _asked(tokens[:first], verb[1] if verb is not None else None)
+    if asked is not None:
+        verb = (verb[0] if verb is not None else asking.start), asked
     context = Context(source=text, language=language, today=today)
     if not nouns:
         if verb is None:
             return Command(language=language)
-        meant = [token for at, token in enumerate(tokens) if at != verb[0] and not is_empty([token])]
+        known = {verb[0], *asking}
+        meant = [token for at, token in enumerate(tokens) if at not in known and not is_empty([token])]
         return Command(intent=verb[1], language=language, words=written(meant, text)[:80])
     if verb is None:
-        command = _command("query", tokens, None, nouns[0], context)
+        command = _command("query", tokens, (), nouns[0], context)
         return Command(language=language) if command.unread or command.unreadable else command
     # The noun of a new or a deleted record comes first; elsewhere a field may be called like an entity.
     tried = [noun for noun in nouns if noun[0] == nouns[0][0]] if verb[1] in ("create", "delete") else nouns
-    return min((_command(verb[1], tokens, verb[0], noun, context) for noun in tried), key=_doubt)
+    places = (verb[0], *asking)
+    # "Mark order 12 as shipped" may be a form to fill in, or an action of the list.
+    intents: tuple[Intent, ...] = ("change", "list") if verb[1] == "list" else (verb[1],)
+    commands = (_command(intent, tokens, places, noun, context) for noun in tried for intent in intents)
+    return min(commands, key=_doubt)
+
+
+def _asked(tokens: Sequence[Token], verb: Intent | None) -> tuple[Intent | None, range]:
+    """Return what the words before the noun ask for besides a plain reading, and their places."""
+    for at, token in enumerate(tokens):
+        if token.kind != "word":
+            continue
+        if verb not in FORMS:
+            for intent, words in (("history", HISTORY), ("count", COUNT)):
+                length = said_at(tokens, at, words)
+                if length:
+                    return intent, range(at, at + length)  # type: ignore[return-value]
+        listed = any(following.folded in A_LIST for following in tokens[at + 1 : at + 3])
+        if token.folded in MARK or (token.folded in OPEN and listed):
+            return "list", range(at, at + 1)
+    return None, range(0)
 
 
 def _doubt(command: Command) -> tuple[int, bool]:
     entity, intent = command.entity, command.intent
     missing = intent == "change" and not command.values
     lost = intent in ("change", "delete") and command.target is None
-    barred = entity is None or intent is None or entity.tool(intent) is None
+    reads = "query" if intent not in FORMS else intent  # the further tools come with the query
+    barred = entity is None or intent is None or reads is None or entity.tool(reads) is None
     return bool(command.unread) + bool(command.unreadable) + missing + lost, barred
 
 
@@ -100,36 +135,60 @@ def _languages(tokens: Sequence[Token], noun: Noun) -> list[Language]:
 
 
 def _command(
-    intent: Intent, tokens: Sequence[Token], verb: int | None, noun: Noun, context: Context
+    intent: Intent, tokens: Sequence[Token], verb: Sequence[int], noun: Noun, context: Context
 ) -> Command:
     start, length, entity = noun
+    if intent == "list" and entity.tool("query") is None:
+        intent = "change"
+    reads = intent not in FORMS
+    reading: Intent = "query" if reads else intent
     fields = entity.fields(intent)
-    context = replace(context, condition=intent == "query")
-    taken = {*range(start, start + length), verb}
+    context = replace(context, condition=reads)
+    taken = {*range(start, start + length), *verb}
     draft = Draft()
     limit: int | None = None
+    further, action = Further(), list[Token]()
+    if intent == "list":
+        action = _action(tokens)
+        taken |= {token.index for token in action}
+    if reads and intent != "history":
+        further = read_further(
+            tokens,
+            range(start, start + length),
+            entity,
+            context,
+            sums=intent == "count",
+            taken=taken - {*range(start, start + length)},
+        )
+        taken |= further.used
+        if further.measures:
+            intent = "summary"
     if intent == "query":
-        limit, used = _limit(tokens, noun)
+        limit, used = _limit(tokens, noun, further.used)
+        if limit is None and further.order_by and _is_one(tokens, noun):
+            limit = 1
         taken |= used
     if intent != "create":
-        found = read_target(intent, tokens, start + length, entity, fields, context.source)
+        # What is named comes right after the noun, up to what was read already.
+        end = min((at for at in taken if at >= start + length), default=len(tokens))
+        found = read_target(reading, tokens[:end], start + length, entity, fields, context.source)
         draft.target = found.target
         taken |= {*found.used}
     rest = [token for token in tokens if token.index not in taken]
-    marks, before = _marks(rest, fields, intent, context)
+    marks, before = _marks(rest, fields, reading, context)
     loose: list[Token] = list(before)
     for mark in marks:
-        loose += _read_mark(mark, entity, intent, len(tokens) - 1, context, draft)
-    if intent == "query" or draft.values:
+        loose += _read_mark(mark, entity, reading, len(tokens) - 1, context, draft)
+    if reads or draft.values:
         draft.unread += draft.empty  # "change the city and the country to Paris" is not about one of them
-    if intent == "query":
+    if reads:
         read_conditions(loose, entity, fields, draft, context.source)
     elif intent == "delete":
         # "All" and "the last one" name no record: she is asked which, for there is no deleting of many.
         loose = [token for token in loose if token.folded not in ALL]
         draft.unread += [] if is_empty(loose) else loose
     else:
-        named = intent == "create" or (verb is not None and tokens[verb].folded in RENAME)
+        named = intent == "create" or any(tokens[at].folded in RENAME for at in verb)
         _read_loose(loose, fields, draft, named=named, source=context.source)
     return Command(
         intent=intent,
@@ -140,27 +199,57 @@ def _command(
         unreadable=tuple(draft.unreadable),
         columns=tuple(dict.fromkeys(draft.columns)),
         limit=limit,
+        filters=further.filters,
+        said=further.said,
+        order_by=tuple(further.order_by),
+        newest=further.newest,
+        measures=tuple(further.measures),
+        by=tuple(further.by),
+        every=further.every,
+        action=_meanings(action, fields),
         unread=written([token for token in draft.unread if not is_plain(token)], context.source),
     )
 
 
-def _limit(tokens: Sequence[Token], noun: Noun) -> tuple[int | None, set[int]]:
-    """Return how many records are wanted and the places of the words that say so."""
-    start, length, entity = noun
-    before = range(max(0, start - 4), start)
+def _action(tokens: Sequence[Token]) -> list[Token]:
+    """Return the words after "as" of "mark the paid orders as shipped", with it."""
+    at = next((token.index for token in tokens if token.folded in AS), len(tokens))
+    return [token for token in tokens[at:] if token.kind != "mark"]
+
+
+def _meanings(said: Sequence[Token], fields: Sequence[Field]) -> tuple[str, ...]:
+    """Return words that may be in the name of an action: those that were said, and the choices they name."""
+    found = [token.folded for token in said]
+    for field in fields:
+        for at in range(len(said)):
+            value, length = choice_at(field, said, at)
+            if length:
+                found += fold(str(value)).replace("-", "_").split("_")
+    return tuple(dict.fromkeys(found))
+
+
+def _limit(tokens: Sequence[Token], noun: Noun, used: set[int]) -> tuple[int | None, set[int]]:
+    """Return how many records are wanted and the places of the words that say so; ``used`` say something else."""
+    start = noun[0]
+    before = [at for at in range(max(0, start - 4), start) if at not in used]
     latest = {at for at in before if tokens[at].folded in LATEST}
     for at in before:
         if (number := small_number(tokens[at])) is not None:
             return number, latest | {at}
     for at in range(len(tokens) - 1):
-        if tokens[at].folded in LIMIT and (number := small_number(tokens[at + 1])):
+        if at not in used and tokens[at].folded in LIMIT and (number := small_number(tokens[at + 1])):
             return number, latest | {at, at + 1}
     everything = {at for at in before if tokens[at].folded in ALL}
     if everything:
         return _MOST, latest | everything
+    return (1 if latest and _is_one(tokens, noun) else None), latest
+
+
+def _is_one(tokens: Sequence[Token], noun: Noun) -> bool:
+    """Tell whether the noun stands for one record."""
+    start, length, entity = noun
     said = " ".join(token.folded for token in tokens[start : start + length])
-    one = said in map(fold, entity.singular.values()) and said not in map(fold, entity.plural.values())
-    return (1 if latest and one else None), latest
+    return said in map(fold, entity.singular.values()) and said not in map(fold, entity.plural.values())
 
 
 def _marks(

@@ -11,15 +11,17 @@ from typing import Any
 
 from ..base import ModelReply, ModelRequest
 from .command import Command, Target
+from .follow import Pointed, again, pointed, whole
 from .lexicon import Entity, Field, FindModel, entities_of
-from .lookup import Lookup, item_id, look_up
+from .lookup import Lookup, look_up
+from .reads import Reads
 from .sentence import understand
-from .texts import TEXTS, VERB_NAMES, capital, counted, quoted, say
-from .tokens import fold
+from .texts import TEXTS, VERB_NAMES, quoted, say, text_reply
+from .tokens import fold, tokenise
 from .tools import tool_examples, tool_reply
 from .turn import Turn
 from .values import Item, Related
-from .words import LEAVE, YES, Intent, Language
+from .words import FORMS, LEAVE, YES, Intent, Language, language_of
 
 _OPTION = re.compile(r"\(id ([^()]+)\)")
 _QUESTION = 2_000  # characters that are read of what may be a question of ours
@@ -35,29 +37,30 @@ _INTENTS: tuple[Intent, ...] = ("query", "create", "change", "delete")
 def next_reply(request: ModelRequest, *, find: FindModel) -> ModelReply:
     """Return the next reply of the turn that a request is about."""
     turn = Turn(request)
-    called = tool_reply(turn, _interface(request.context))
+    entities = entities_of(request.tools, find=find)
+    row = pointed(turn.command, entities, turn.earlier)
+    called = tool_reply(turn, _interface(request.context), entities, row)
     if called is not None:
         return called
-    entities = entities_of(request.tools, find=find)
-    command = _command(turn, entities, _today(request.context))
+    today = _today(request.context)
+    before = again(turn.command, entities, turn.earlier, today=today)
+    if isinstance(before, str):
+        return text_reply(say(_spoken(turn.command, request.context), before))
+    command = before or _command(turn, entities, row, today)
     if turn.errors:
         code, message = turn.errors[-1]
         known = f"error_{code}" if f"error_{code}" in TEXTS["en"] else "error"
-        return _text(say(command.language, known, message=message).strip())
+        return text_reply(say(command.language, known, message=message).strip())
     if turn.closed:
-        return _text(say(command.language, "ready"))
-    return Steps(turn, entities, command).reply()
+        return text_reply(say(command.language, "ready"))
+    steps = Steps(turn, entities, command)
+    if row is not None and not row.place:
+        return text_reply(say(row.language, "which_row"))
+    return steps.reply()
 
 
-class Steps:
+class Steps(Reads):
     """The steps of one command."""
-
-    def __init__(self, turn: Turn, entities: Sequence[Entity], command: Command) -> None:
-        self.turn = turn
-        self.entities = entities
-        self.command = command
-        self.language: Language = command.language
-        self.missing: list[tuple[Field, Item, Lookup]] = []  # what was not found for which relation
 
     def reply(self) -> ModelReply:
         """Return what comes next."""
@@ -65,14 +68,15 @@ class Steps:
         if command.entity is None:
             return self._unknown()
         assert command.intent is not None
-        spec = command.entity.tool(command.intent)
-        if spec is None:
+        reads = command.intent not in FORMS
+        # The further tools come with the query, when they are looked for.
+        if command.entity.tool("query" if reads else command.intent) is None:
             verb = VERB_NAMES[self.language][command.intent]
-            return _text(self._say("not_allowed", verb=verb), self._offer())
+            return text_reply(self._say("not_allowed", verb=verb), self._offer())
         if command.unread or command.unreadable:
             return self._not_understood(command.entity, command.intent)
-        if command.intent == "query":
-            return self._query(command.entity)
+        if reads:
+            return self.read(command.entity, command.intent)
         if command.intent != "create" and command.target is None:
             return self._ask(self._say("which_target"))
         return self._open(command.entity, command.intent)
@@ -101,98 +105,6 @@ class Steps:
             arguments["fields"] = fields
         return self.turn.act(spec, arguments)
 
-    def _query(self, entity: Entity) -> ModelReply:
-        spec = entity.tool("query")
-        assert spec is not None
-        command, target = self.command, self.command.target
-        filters = self._values()
-        if self.turn.wanted:
-            return self.turn.wanted
-        if self.missing:
-            field, item, _ = self.missing[0]
-            said = self._say("no_related", text=item.text, field=field.label(self.language))
-            return self._which_of_same() or _text(said)
-        arguments: dict[str, Any] = {}
-        if command.columns:
-            names = [field.name for field in entity.name_fields()[:1] if field.name in entity.columns()]
-            arguments["fields"] = list(dict.fromkeys([*names, *command.columns]))
-        if command.limit is not None:
-            arguments["limit"] = command.limit
-        attempts = [[filters]]
-        if target is not None and (target.id or not target.fields):
-            attempts = [[filters | {"id": target.id or target.text}]]
-        elif target is not None:
-            first, *others = target.fields
-            second = [filters | {name: target.text} for name in others[:3]]
-            if capital(target.text) != target.text:
-                second.append(filters | {first: capital(target.text)})
-            attempts = [[filters | {first: target.text}], second]
-        for attempt in attempts:
-            asked = [arguments | ({"filters": one} if one else {}) for one in attempt]
-            results = [self.turn.read(spec, one) for one in asked]
-            if self.turn.wanted:
-                return self.turn.wanted
-            for result in results:
-                if result and isinstance(result.get("rows"), list) and result["rows"]:
-                    return self._found(entity, len(result["rows"]), more=result.get("has_more") is True)
-        return self._nothing(entity)
-
-    def _values(self) -> dict[str, Any]:
-        """Return the values for a tool; what relations mean is looked up, what is not found is kept aside."""
-        found: dict[str, Any] = {}
-        for field, value in self.command.values:
-            if not isinstance(value, Related):
-                found[field.name] = value.value
-                continue
-            ids: list[str] = []
-            for item in value.items:
-                lookup = item_id(self.turn, self.entities, field, item, language=self.language)
-                if lookup is not None and lookup.id:
-                    ids.append(lookup.id)
-                elif lookup is not None:
-                    self.missing.append((field, item, lookup))
-            if ids:
-                found[field.name] = list(dict.fromkeys(ids)) if field.kind == "many" else ids[0]
-        return found
-
-    def _found(self, entity: Entity, count: int, *, more: bool) -> ModelReply:
-        noun, nouns = entity.singular[self.language], entity.plural[self.language]
-        text = counted(self.language, count, noun=noun, nouns=nouns)
-        return _text(f"{text} {self._say('more')}" if more else text)
-
-    def _nothing(self, entity: Entity) -> ModelReply:
-        conditions = []
-        for field, value in self.command.values:
-            shown = (
-                ", ".join(item.text or item.id for item in value.items) if isinstance(value, Related) else ""
-            )
-            shown = shown or getattr(value, "text", "") or getattr(value, "value", "")
-            conditions.append(f"{field.label(self.language)} {quoted(self.language, str(shown))}")
-        target = self.command.target
-        if target is not None:
-            conditions.append(f"id {target.id}" if target.id else quoted(self.language, target.text))
-        text = self._say("none")
-        return _text(
-            f"{text} {self._say('searched', conditions=', '.join(conditions))}" if conditions else text
-        )
-
-    def _which(self, entity: Entity, target: Target, lookup: Lookup) -> ModelReply:
-        if entity.tool("query") is None:
-            return self._ask(self._say("which_target"))
-        if lookup.same:
-            return self._ask(self._say("several", text=target.text), lookup.same)
-        if lookup.similar:
-            return self._ask(self._say("similar", text=target.text), lookup.similar)
-        return _text(self._say("no_record", text=target.text))
-
-    def _which_of_same(self) -> ModelReply | None:
-        """Ask which of several related records of one name is meant; None if each name is of one."""
-        for field, item, lookup in self.missing:
-            if lookup.same:
-                label = field.label(self.language)
-                return self._ask(self._say("several_related", text=item.text, field=label), lookup.same)
-        return None
-
     def _which_instead(self) -> ModelReply:
         """Ask once about all the related records that were not found."""
         missing = self.missing[:_MISSING]
@@ -208,16 +120,6 @@ class Steps:
             self._say("which_related", what=what), [*options[:_OPTIONS], *leave], multiple=len(missing) > 1
         )
 
-    def _ask(self, text: str, options: Sequence[str] = (), *, multiple: bool = False) -> ModelReply:
-        spec = next((spec for spec in self.turn.tools.values() if spec.kind == "question"), None)
-        if spec is None:
-            return _text(text, "\n".join(f"- {option}" for option in options))
-        options = list(dict.fromkeys(options))
-        if len(options) == 1:  # nothing to choose from: named in the question, and "yes" is an answer
-            text, options = f"{text} {options[0]}", []
-        kind = "text" if not options else "multiple" if multiple else "single"
-        return self.turn.act(spec, {"text": text, "kind": kind, "options": options})
-
     def _not_understood(self, entity: Entity, intent: Intent) -> ModelReply:
         command, lines = self.command, []
         if command.unread:
@@ -231,21 +133,23 @@ class Steps:
             lines.append(line)
         labels = [field.label(self.language) for field in entity.fields(intent) if field.usable]
         if command.unread and labels and intent != "delete":
-            lines.append(self._say("search_by" if intent == "query" else "fill_in", fields=", ".join(labels)))
-        return _text(*lines)
+            lines.append(
+                self._say("search_by" if intent not in FORMS else "fill_in", fields=", ".join(labels))
+            )
+        return text_reply(*lines)
 
     def _unknown(self) -> ModelReply:
         words = self.command.words
         if not words:
-            return _text(self._say("intro"), self._offer())
+            return text_reply(self._say("intro"), self._offer())
         find = next((spec for spec in self.turn.tools.values() if spec.kind == "find"), None)
         if find is not None and not self.turn.has(find, {"words": words}) and not self.turn.over:
             return self.turn.act(find, {"words": words})
-        if self.command.intent in (None, "query"):
-            return _text(self._say("unknown_noun", words=words), self._offer())
+        if self.command.intent not in FORMS:
+            return text_reply(self._say("unknown_noun", words=words), self._offer())
         # Which of the words is the noun is not known, nor whether there is such a thing elsewhere.
         verb = VERB_NAMES[self.language][self.command.intent]
-        return _text(self._say("nothing_so_called", verb=verb), self._offer())
+        return text_reply(self._say("nothing_so_called", verb=verb), self._offer())
 
     def _offer(self) -> str:
         """Return what this person can do here, a line for each entity."""
@@ -261,14 +165,15 @@ class Steps:
         tasks = tool_examples(self.turn, self.language)
         return "\n".join([self._say("offer"), *lines, *example, *([tasks] if tasks else [])])
 
-    def _say(self, key: str, **values: object) -> str:
-        entity = self.command.entity
-        nouns = entity.plural[self.language] if entity is not None else ""
-        return say(self.language, key, **{"nouns": nouns, **values})
 
-
-def _command(turn: Turn, entities: Sequence[Entity], today: datetime.date | None) -> Command:
+def _command(
+    turn: Turn, entities: Sequence[Entity], row: Pointed | None, today: datetime.date | None
+) -> Command:
     """Return what the person asks for: in this message, or in an earlier one and the answers since then."""
+    if row is not None and row.place:
+        entity = next((one for one in entities if one.name == row.shown.entity), None)
+        if entity is not None:
+            return understand(whole(row, entity), entities, today=today, fallback=row.language)
     latest = command = understand(turn.command, entities, today=today)
     said, before = turn.command, list(turn.earlier)
     answers: list[tuple[str, str, str]] = []  # which question, its text, the answer
@@ -365,6 +270,11 @@ def _question(text: str) -> str:
     return ""
 
 
+def _spoken(text: str, context: str) -> Language:
+    """Return the language of a few words, that of the person's admin where they tell none."""
+    return language_of(tokenise(text[:200]), fallback=_interface(context))
+
+
 def _interface(context: str) -> Language:
     """Return the language of the person's admin: a task is called by its name there."""
     try:
@@ -379,9 +289,3 @@ def _today(context: str) -> datetime.date | None:
         return datetime.date.fromisoformat(str(json.loads(context)["today"])[:10])
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
-
-
-def _text(*lines: str) -> ModelReply:
-    text = "\n".join(line for line in lines if line)
-    # What can't be stored or sent as UTF-8 is not repeated.
-    return ModelReply(text=text.encode("utf-8", "replace").decode("utf-8"), model="offline")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..base import ModelReply
 from .words import Intent, Language
 
 TEXTS: Mapping[Language, Mapping[str, str]] = {
@@ -42,6 +43,28 @@ TEXTS: Mapping[Language, Mapping[str, str]] = {
         "which_related": "I found no {what}. What is meant? You can also leave it out.",
         "leave_out": "Leave it out",
         "ready": "The page is ready.",
+        "not_here": "That can't be asked here ({verb}: {nouns}).",
+        "history": "The history is in the table: who changed what, and when.",
+        "no_action": "There is no such action for {nouns} here.",
+        "shown_only": "Only you see this in the table; it was not sent to me: {fields}.",
+        "which_row": "Several records were shown. Which one? For example: “the second one”.",
+        "unclear_before": "I don't know what to go on with. Say the whole question again, please.",
+        "there_are": "There are {count} {nouns}.",
+        "there_is": "There is 1 {noun}.",
+        "more_than": "There are more than {count} {nouns}.",
+        "period": "{field}: {ends}.",
+        "from": "from {value}",
+        "before": "before {value}",
+        "after": "after {value}",
+        "up_to": "up to {value}",
+        "more_groups": "There are more groups; these come first.",
+        "no_groups": "There is nothing to add up: {nouns}.",
+        "nothing_named": "none",
+        "op_count": "count",
+        "op_sum": "sum",
+        "op_avg": "average",
+        "op_min": "lowest",
+        "op_max": "highest",
         "tool_executed": "Done: you confirmed it.",
         "tool_rejected": "All right, I leave it.",
         "tool_uncertain": "Nobody knows yet whether it was done. It can be tried again on its page.",
@@ -80,6 +103,28 @@ TEXTS: Mapping[Language, Mapping[str, str]] = {
         "which_related": "Nie ma tu: {what}. Co wpisać? Można to też pominąć.",
         "leave_out": "Pomiń to",
         "ready": "Strona jest gotowa.",
+        "not_here": "O to nie można tu zapytać ({verb}: {nouns}).",
+        "history": "Historia jest w tabeli: kto co zmienił i kiedy.",
+        "no_action": "Nie ma tu takiej akcji ({nouns}).",
+        "shown_only": "To widzisz w tabeli tylko ty, do mnie nie zostało wysłane: {fields}.",
+        "which_row": "Pokazano kilka rekordów. O który chodzi? Na przykład: „drugi”.",
+        "unclear_before": "Nie wiem, do czego to się odnosi. Powtórz proszę całe pytanie.",
+        "there_are": "Znaleziono ({nouns}): {count}.",
+        "there_is": "Znaleziono ({noun}): 1.",
+        "more_than": "Znaleziono ({nouns}): więcej niż {count}.",
+        "period": "{field}: {ends}.",
+        "from": "od {value}",
+        "before": "przed {value}",
+        "after": "po {value}",
+        "up_to": "do {value}",
+        "more_groups": "Grup jest więcej; te są pierwsze.",
+        "no_groups": "Nie ma czego zsumować: {nouns}.",
+        "nothing_named": "brak",
+        "op_count": "liczba",
+        "op_sum": "suma",
+        "op_avg": "średnia",
+        "op_min": "najmniej",
+        "op_max": "najwięcej",
         "tool_executed": "Zrobione: potwierdzono.",
         "tool_rejected": "Dobrze, zostawiam to.",
         "tool_uncertain": "Jeszcze nie wiadomo, czy to zrobiono. Na stronie tej propozycji można spróbować ponownie.",
@@ -118,6 +163,28 @@ TEXTS: Mapping[Language, Mapping[str, str]] = {
         "which_related": "Здесь нет: {what}. Что указать? Это можно и пропустить.",
         "leave_out": "Пропустить это",
         "ready": "Страница готова.",
+        "not_here": "Об этом здесь нельзя спросить ({verb}: {nouns}).",
+        "history": "История в таблице: кто, что и когда изменил.",
+        "no_action": "Здесь нет такого действия ({nouns}).",
+        "shown_only": "Это видите в таблице только вы, мне это не отправлено: {fields}.",
+        "which_row": "Показано несколько записей. Какая имеется в виду? Например: «вторая».",
+        "unclear_before": "Я не знаю, к чему это относится. Повторите, пожалуйста, вопрос целиком.",
+        "there_are": "Найдено ({nouns}): {count}.",
+        "there_is": "Найдено ({noun}): 1.",
+        "more_than": "Найдено ({nouns}): больше {count}.",
+        "period": "{field}: {ends}.",
+        "from": "с {value}",
+        "before": "до {value}",
+        "after": "после {value}",
+        "up_to": "по {value}",
+        "more_groups": "Групп больше; это первые.",
+        "no_groups": "Складывать нечего: {nouns}.",
+        "nothing_named": "пусто",
+        "op_count": "количество",
+        "op_sum": "сумма",
+        "op_avg": "среднее",
+        "op_min": "наименьшее",
+        "op_max": "наибольшее",
         "tool_executed": "Готово: вы подтвердили.",
         "tool_rejected": "Хорошо, оставляю как есть.",
         "tool_uncertain": "Пока неизвестно, сделано ли это. На странице предложения можно попробовать ещё раз.",
@@ -128,9 +195,36 @@ TEXTS: Mapping[Language, Mapping[str, str]] = {
 }
 
 VERB_NAMES: Mapping[Language, Mapping[Intent, str]] = {
-    "en": {"query": "show", "create": "add", "change": "change", "delete": "delete"},
-    "pl": {"query": "pokazać", "create": "dodać", "change": "zmienić", "delete": "usunąć"},
-    "ru": {"query": "показать", "create": "добавить", "change": "изменить", "delete": "удалить"},
+    "en": {
+        "query": "show",
+        "create": "add",
+        "change": "change",
+        "delete": "delete",
+        "count": "count",
+        "summary": "add up",
+        "history": "history",
+        "list": "list",
+    },
+    "pl": {
+        "query": "pokazać",
+        "create": "dodać",
+        "change": "zmienić",
+        "delete": "usunąć",
+        "count": "policzyć",
+        "summary": "zsumować",
+        "history": "historia",
+        "list": "lista",
+    },
+    "ru": {
+        "query": "показать",
+        "create": "добавить",
+        "change": "изменить",
+        "delete": "удалить",
+        "count": "сосчитать",
+        "summary": "сложить",
+        "history": "история",
+        "list": "список",
+    },
 }
 
 _RECORDS: Mapping[Language, tuple[str, ...]] = {
@@ -170,3 +264,10 @@ def quoted(language: Language, text: str) -> str:
 def capital(text: str) -> str:
     """Return text with its first letter as a capital."""
     return text[:1].upper() + text[1:]
+
+
+def text_reply(*lines: str) -> ModelReply:
+    """Return a reply that says lines, without empty ones."""
+    text = "\n".join(line for line in lines if line)
+    # What can't be stored or sent as UTF-8 is not repeated.
+    return ModelReply(text=text.encode("utf-8", "replace").decode("utf-8"), model="offline")

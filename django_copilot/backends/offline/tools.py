@@ -8,23 +8,33 @@ There is no more grammar than that: what a tool means is its developers' busines
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..base import ModelReply, ToolSpec
+from .follow import Pointed
+from .lexicon import Entity
 from .texts import TEXTS, say
 from .tokens import fold
 from .turn import Turn
 from .words import Language
 
+_ALIKE = 4  # letters at the beginning that a verb and a tool's name share
 _TRIM = " \t\r\n,;:=\"'„”“«»"
 
 
-def tool_reply(turn: Turn, language: Language) -> ModelReply | None:
-    """Return the call that a message spells out, what became of it, or None when it names no write tool."""
+def tool_reply(
+    turn: Turn, language: Language, entities: Sequence[Entity] = (), row: Pointed | None = None
+) -> ModelReply | None:
+    """Return the call that a message spells out, what became of it, or None when it names no write tool.
+
+    ``row`` is a row that the message points at: "refund the second one, amount cents 900".
+    """
     for spec in turn.tools.values():
         if spec.kind != "write":
             continue
+        if row is not None and row.place and _begins(row.before, spec):
+            return _for_row(turn, spec, row, entities, language)
         rest = _rest(turn.command, spec)
         if rest is None:
             continue
@@ -33,6 +43,38 @@ def tool_reply(turn: Turn, language: Language) -> ModelReply | None:
             return turn.act(spec, _arguments(spec, rest))
         return ModelReply(text=_told(result, language), model="offline")
     return None
+
+
+def _begins(said: str, spec: ToolSpec) -> bool:
+    """Tell whether words are the beginning of a tool's title or name: "refund" of "Refund a payment"."""
+    words = fold(said).split()
+    names = [fold(name.replace("_", " ")).split() for name in (spec.title, spec.name)]
+    return bool(words) and any(
+        name[:1] and len(name[0]) >= _ALIKE and name[0][:_ALIKE] == words[0][:_ALIKE] for name in names
+    )
+
+
+def _for_row(
+    turn: Turn, spec: ToolSpec, row: Pointed, entities: Sequence[Entity], language: Language
+) -> ModelReply | None:
+    """Return the call for a row: its number or name is read first where the tool takes that."""
+    result = turn.result_of(spec)
+    if result is not None:
+        return ModelReply(text=_told(result, language), model="offline")
+    entity = next((one for one in entities if one.name == row.shown.entity), None)
+    properties: Mapping[str, Any] = spec.parameters.get("properties", {})
+    query = entity.tool("query") if entity is not None else None
+    if entity is None or query is None or entity.name not in properties:
+        return None
+    reference, names = row.shown.row(row.place), [field.name for field in entity.name_fields()[:1]]
+    rows = turn.rows(query, {"filters": {"id": reference}, "fields": names})
+    if rows is None:
+        return turn.wanted
+    if not rows:
+        return ModelReply(text=say(language, "error_not_found"), model="offline")
+    given = _arguments(spec, row.after)
+    given[entity.name] = next((rows[0][name] for name in names if rows[0].get(name)), reference)
+    return turn.act(spec, given)
 
 
 def _rest(command: str, spec: ToolSpec) -> str | None:

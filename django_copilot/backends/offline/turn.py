@@ -10,6 +10,7 @@ from ..base import ModelMessage, ModelReply, ModelRequest, ToolCall, ToolSpec
 
 _ROUNDS = 4  # of reading; the reply after them has to be an action or a text
 _CALLS = 8  # in one reply
+_READING = ("query", "find", "count", "summary", "history")  # a turn goes on after them
 
 Arguments = Mapping[str, Any]
 
@@ -39,7 +40,7 @@ class Turn:
         if error is not None:
             told = error if isinstance(error, Mapping) else {"message": error}
             self.errors.append((str(told.get("code", "")), str(told.get("message", ""))))
-        elif call.name in self.tools and self.tools[call.name].kind not in ("query", "find"):
+        elif call.name in self.tools and self.tools[call.name].kind not in _READING:
             self.closed = True
         self._results[call.name, _canonical(_object(call.arguments))] = result
 

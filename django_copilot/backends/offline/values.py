@@ -223,6 +223,11 @@ def _decimal(field: Field, tokens: Sequence[Token], context: Context) -> Found:
     return number, used
 
 
+def unit_used(tokens: Sequence[Token], at: int) -> int:
+    """Return 1 where a currency or a percent sign stands at a place, else 0."""
+    return int(at < len(tokens) and _is_unit(tokens[at]))
+
+
 def _is_unit(token: Token) -> bool:
     if token.text in ("$", "€", "£", "₽", "%"):
         return True
@@ -253,7 +258,7 @@ def _json(field: Field, tokens: Sequence[Token], context: Context) -> Found:
 def _date_at(tokens: Sequence[Token], context: Context) -> tuple[datetime.date, int] | None:
     first = tokens[0]
     if first.kind == "date":
-        day = _written_date(first.text, context.language)
+        day = written_date(first.text, context.language)
         return None if day is None else (day, 1)
     if context.today is not None and first.folded in TODAY:
         return context.today, 1
@@ -271,7 +276,8 @@ def _date_at(tokens: Sequence[Token], context: Context) -> tuple[datetime.date, 
     return found, next(n for n, token in enumerate(tokens, 1) if token is words[2])
 
 
-def _written_date(text: str, language: Language) -> datetime.date | None:
+def written_date(text: str, language: Language) -> datetime.date | None:
+    """Return the day of a date in digits; None for one that does not exist or could be two days."""
     try:
         if "-" in text:
             return datetime.date.fromisoformat(text)
