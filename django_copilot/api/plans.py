@@ -17,15 +17,20 @@ from ..access import Access, EntityAccess
 from ..declaration import admin_of, model_field
 from ..display import display, field_label
 from ..exceptions import CallError, ScopeUnavailable
+from ..identity import parse_key
 from ..models import Plan, PlanKind, PlanState
 from ..plans.projection import as_json
 from ..plans.rights import find
 from ..prefill import fill_from_store, open_form
 from ..scope import enter_scope, page_url
 from ..snapshots import differences, snapshot
+from ..switch import is_off
+from ..tools.lists import RUN, action_label, told_of
 from ..values import clean_text
 from .base import ApiError, check_switch, json_answer, not_here, wants_json
 from .decisions import MakeAgainView, PlanPage
+
+_PAGES: dict[str, str] = {PlanKind.DELETE: "delete", PlanKind.LIST: "changelist"}
 
 
 class OwnPlan(PlanPage):
@@ -51,9 +56,11 @@ class OwnPlan(PlanPage):
 
     def page_of(self, plan: Plan) -> str:
         """Return the address that opens the plan's page with its values."""
-        page = "delete" if plan.kind == PlanKind.DELETE else "change" if plan.object_pk else "add"
+        page = _PAGES.get(plan.kind) or ("change" if plan.object_pk else "add")
         path = page_url(self.admin_of(plan), page, quote(plan.object_pk) if plan.object_pk else None)
-        return f"{path}?{urlencode(plans.query_params(plan))}"
+        fragment = plans.fragment(plan)
+        query = urlencode(plans.query_params(plan))
+        return f"{path}{'?' if query else ''}{query}{'#' if fragment else ''}{fragment}"
 
 
 class PlanView(OwnPlan):
@@ -75,10 +82,13 @@ class PlanView(OwnPlan):
         model = apps.get_model(plan.model)
         changes: list[dict[str, str]] = []
         record, changed = "", False
+        list_: dict[str, Any] = {"ids": [], "action": "", "count": 0}
         try:
             with enter_scope(self.scope, request.user.pk) as scoped:
                 entity = Access(self.site, scoped).of_model(model)
-                if entity is not None:
+                if entity is not None and plan.kind == PlanKind.LIST:
+                    list_ = ticks(plan, entity)
+                elif entity is not None:
                     changes, record, changed = _changes(plan, entity)
         except (CallError, ScopeUnavailable):
             pass  # the page says when it was proposed and where it stands, and nothing of the record
@@ -108,9 +118,15 @@ class PlanView(OwnPlan):
             else "",
             "result_label": _("Open the saved record"),
         }
+        if plan.kind == PlanKind.LIST:
+            shown["notice"] = list_.get("notice", "")
         if wants_json(request):
+            if plan.kind == PlanKind.LIST and (not openable or is_off(self.site.name)):
+                list_ = {"ids": [], "action": "", "count": 0, "notice": _not_ticked(is_openable=openable)}
+            of_list = list_ if plan.kind == PlanKind.LIST else {}
             return json_answer(
                 {
+                    **of_list,
                     "id": shown["id"],
                     "kind": plan.kind,
                     "state": state,
@@ -120,6 +136,36 @@ class PlanView(OwnPlan):
                 }
             )
         return self.page(request, "plan_detail.html", title=_("Proposal of the assistant"), plan=shown)
+
+
+def ticks(plan: Plan, entity: EntityAccess) -> dict[str, Any]:
+    """Return which rows of the admin's list a plan ticks and which action it chooses, with the rights of now.
+
+    ``ids`` are the keys as the admin's own boxes have them, ``count`` how many there were when it was made.
+    """
+    stored, action = plan.document["ids"], plan.document["action"]
+    action = action if action in entity.actions else ""
+    with entity.at("changelist"):
+        keys = [parse_key(entity.model, each) for each in stored]
+        visible = entity.visible({*keys})
+    ids = [str(key) for key in keys if key in visible]
+    ticked, press = told_of(entity, len(ids), action)
+    chosen = _("“%(action)s” is chosen.") % {"action": action_label(entity, action)} if action else ""
+    return {
+        "ids": ids,
+        "action": action,
+        "count": len(stored),
+        "notice": f"{ticked} {press}" if ids else _("None of these rows can be ticked any more."),
+        "chosen": chosen,
+        "press": press,
+        "button": _(RUN),
+    }
+
+
+def _not_ticked(*, is_openable: bool) -> str:
+    if is_openable:
+        return _("The assistant is turned off on this site. Nothing was ticked.")
+    return _("This proposal is too old to be opened. Nothing was ticked.")
 
 
 def _changes(plan: Plan, entity: EntityAccess) -> tuple[list[dict[str, str]], str, bool]:

@@ -89,7 +89,7 @@ class Migration(migrations.Migration):
                 ('scope', models.JSONField(default=dict, verbose_name='scope')),
                 ('created_at', models.DateTimeField(auto_now_add=True, verbose_name='created')),
                 ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                ('kind', models.CharField(choices=[('form', 'form'), ('delete', 'delete page'), ('tool', 'write tool')], max_length=10, verbose_name='kind')),
+                ('kind', models.CharField(choices=[('form', 'form'), ('delete', 'delete page'), ('list', 'list'), ('tool', 'write tool')], max_length=10, verbose_name='kind')),
                 ('model', models.CharField(max_length=200, verbose_name='model')),
                 ('object_pk', models.TextField(blank=True, verbose_name='record')),
                 ('values', models.JSONField(default=dict)),

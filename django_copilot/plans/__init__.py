@@ -1,6 +1,6 @@
 """Plans: what the assistant proposed, carried out at most once and only by a person's own request.
 
-``pages`` holds the plans of kinds form and delete, which the admin's own pages carry out. Those of kind tool,
+``pages`` holds the plans of kinds form, delete and list, which the admin's own pages carry out. Those of kind tool,
 what a write tool would do, are made, decided and carried out by the other modules; ``states`` holds the one
 table of what may follow what.
 """
@@ -12,6 +12,7 @@ from .pages import (
     claim,
     close_deleted,
     find_plan,
+    fragment,
     is_openable,
     own_plans,
     propose,
@@ -28,6 +29,7 @@ __all__ = [
     "claim",
     "close_deleted",
     "find_plan",
+    "fragment",
     "is_openable",
     "own_plans",
     "propose",

@@ -1,7 +1,8 @@
 """Plans: what the assistant proposed, claimed at most once and only by a person's own request.
 
 A plan of kind form is claimed inside the transaction that saves the admin's form. One of kind delete changes
-nothing by itself; it is closed when its record is deleted on the admin's own page. Whether a window is over
+nothing by itself; it is closed when its record is deleted on the admin's own page. One of kind list only says
+what the admin's list ticks when it is opened, as often as that is before it expires. Whether a window is over
 is asked of the database's clock, in the claiming statement.
 """
 
@@ -41,6 +42,9 @@ def propose(
         object_pk=proposed.object_pk,
         values=dict(proposed.values),
         base=dict(proposed.base),
+        document={"query": dict(proposed.query), "ids": list(proposed.ticked), "action": proposed.action}
+        if proposed.kind == "list"
+        else {},
     )
 
 
@@ -71,6 +75,7 @@ def renew(plan: Plan, *, scope: Scope, base: dict[str, Any]) -> Plan | None:
         object_pk=plan.object_pk,
         values=plan.values,
         base=base,
+        document=plan.document,
     )
 
 
@@ -106,7 +111,9 @@ def reject(plan: Plan) -> bool:
 
 def action_of(plan: Plan, proposed: Proposed) -> dict[str, Any]:
     """Return the browser action of the chat's answer."""
+    of_list = {"aiAction": "list", "fragment": fragment(plan)} if plan.kind == PlanKind.LIST else {}
     return {
+        **of_list,
         "path": proposed.path,
         "queryParams": query_params(plan),
         "prefill": dict(proposed.prefill),
@@ -115,12 +122,22 @@ def action_of(plan: Plan, proposed: Proposed) -> dict[str, Any]:
 
 
 def query_params(plan: Plan) -> dict[str, str]:
-    """Return the parameters with which a page opens a plan."""
+    """Return the parameters with which a page opens a plan.
+
+    The admin's list reads a parameter it does not know as a filter: there are none of ours in its address.
+    """
+    if plan.kind == PlanKind.LIST:
+        return dict(plan.document["query"])
     if plan.kind == PlanKind.DELETE:
         return {"aiAction": "delete", "aiId": plan.object_pk, "aiPlan": str(plan.pk)}
     if plan.object_pk:
         return {"aiAction": "edit", "aiId": plan.object_pk, "aiPlan": str(plan.pk)}
     return {"aiAction": "create", "aiPlan": str(plan.pk)}
+
+
+def fragment(plan: Plan) -> str:
+    """Return what names a plan behind the address of the admin's list, "" where nothing is to be ticked."""
+    return f"copilot-plan={plan.pk}" if plan.kind == PlanKind.LIST and plan.document["ids"] else ""
 
 
 def own_plans(user: Any, scope: Scope) -> QuerySet[Plan]:

@@ -9,7 +9,7 @@ from typing import Any
 from .. import audit
 from ..backends.base import ToolCall
 from ..exceptions import Denied
-from ..models import Message, Plan, Turn
+from ..models import Message, Plan, PlanKind, Turn
 from ..tools.base import Failed, Outcome, ReadDone, Told
 from ..values import clean_text
 from .deciders import Decider
@@ -145,7 +145,7 @@ def tool_call(
 
 
 def page_proposed(plan: Plan, *, words: str, real_actor: str = "") -> audit.Record:
-    """Return the entry of a form or delete page that was proposed."""
+    """Return the entry of a form, a delete page or a list that was proposed."""
     values = tuple(
         audit.Value(
             name=f"new {name}"[:100],
@@ -166,6 +166,13 @@ def page_ended(plan: Plan, event: str) -> audit.Record:
 
 
 def _page(plan: Plan, event: str, values: tuple[audit.Value, ...], *, real_actor: str = "") -> audit.Record:
+    about: dict[str, Any] = {
+        "kind": plan.kind,
+        "digest": plan.digest,
+        "target": {"model": plan.model, "pk": plan.object_pk},
+    }
+    if plan.kind == PlanKind.LIST:
+        about |= {"rows": len(plan.document["ids"]), "action": plan.document["action"]}
     return audit.Record(
         event=event,
         actor=str(plan.user_id or ""),
@@ -174,10 +181,6 @@ def _page(plan: Plan, event: str, values: tuple[audit.Value, ...], *, real_actor
         turn=str(plan.turn_id or ""),
         plan=str(plan.pk),
         tool=plan.tool,
-        about={
-            "kind": plan.kind,
-            "digest": plan.digest,
-            "target": {"model": plan.model, "pk": plan.object_pk},
-        },
+        about=about,
         values=values,
     )

@@ -162,7 +162,7 @@ def told_by(outcome: Any) -> tuple[str, str]:
         case Found() | Told() | Failed():
             return _text(outcome.content), ""
         case Proposed():
-            return "", _text([outcome.path, outcome.prefill, outcome.dropped, outcome.reply])
+            return "", _text([outcome.path, outcome.query, outcome.prefill, outcome.dropped, outcome.reply])
         case Asked():
             return "", _text([outcome.text, outcome.options])
         case Planned():

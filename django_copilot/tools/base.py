@@ -44,6 +44,9 @@ class Proposed:
     prefill: Mapping[str, Any] = field(default_factory=dict)
     values: Mapping[str, Any] = field(default_factory=dict)
     base: Mapping[str, Any] = field(default_factory=dict)
+    query: Mapping[str, str] = field(default_factory=dict)  # of a list: the admin's own parameters
+    ticked: tuple[str, ...] = ()  # of a list: canonical texts of the keys of the rows to tick
+    action: str = ""  # of a list: the name of the admin's own action to choose
     dropped: tuple[str, ...] = ()  # labels for the person
     reply: str = ""  # the server's fixed text, in the person's language
     told: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # other fields it tells of, by label

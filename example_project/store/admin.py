@@ -209,7 +209,7 @@ class OrderAdmin(HarnessMixin, HistoryAdmin):
                 if order.status == Order.Status.PAID and self.has_change_permission(request, order):
                     order.status = Order.Status.SHIPPED
                     order.save(update_fields=["status"])
-                    self.log_change(request, order, [{"changed": {"fields": [_("Status")]}}])
+                    self.log_change(request, order, [{"changed": {"fields": ["Status"]}}])
                     shipped += 1
         left = queryset.count() - shipped
         told = ngettext("%(count)d order was marked as shipped.", "%(count)d orders were marked as shipped.", shipped)

@@ -1,5 +1,6 @@
 /** What may be read from, and gone to by, the address bar. Pure: no document, no window. */
 
+const FRAGMENT = /^copilot-plan=[0-9a-f-]{36}$/;
 const OURS = new Set(["aiAction", "aiId", "aiPlan", "aiPrefill", "aiPreview"]);
 
 function nameOf(pair) {
@@ -48,5 +49,6 @@ export function actionAddress(action, { root, origin }) {
     if (value === null || value === undefined) continue;
     url.searchParams.set(name, typeof value === "object" ? JSON.stringify(value) : String(value));
   }
-  return url.pathname + url.search;
+  const fragment = FRAGMENT.test(action.fragment ?? "") ? `#${action.fragment}` : "";
+  return url.pathname + url.search + fragment;
 }

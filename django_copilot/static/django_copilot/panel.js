@@ -13,6 +13,13 @@ const NARROW = "(max-width: 640px)";
 const WIDE = "(min-width: 1440px)";
 const COUNT_MS = 60_000;
 
+/** Find the plan that says what is to be ticked on a list of the admin, and take it out of the address bar. */
+function planOfList() {
+  const plan = /^#copilot-plan=([0-9a-f-]{36})$/.exec(location.hash)?.[1] ?? null;
+  if (plan !== null) history.replaceState(history.state, "", location.pathname + location.search);
+  return plan;
+}
+
 /**
  * Take the assistant's parameters out of the address bar; give the address to load instead, or null.
  *
@@ -37,8 +44,11 @@ function start(script) {
   let loading = null;
   let atLoad = null;
 
+  const ofList = planOfList();
   const proposes =
-    cleanSearch(location.search) !== location.search || document.getElementById("copilot-draft") !== null;
+    ofList !== null ||
+    cleanSearch(location.search) !== location.search ||
+    document.getElementById("copilot-draft") !== null;
   const brought = whatItBrought();
   if (brought !== null) {
     location.replace(brought);
@@ -115,6 +125,9 @@ function start(script) {
     document.dispatchEvent(new CustomEvent("copilot:open"));
   }
 
+  const tick = async (plan) => plan && (await import("./list.js")).tickRows(plan, config);
+  addEventListener("hashchange", () => tick(planOfList())); // the same list, asked for again
+
   toggle.addEventListener("click", () => (isOpen() ? close() : open({ focus: true })));
 
   // The admin's own scripts rebuild some inputs at load: only then is the form as the person first sees it.
@@ -132,6 +145,7 @@ function start(script) {
         else open({ focus: true });
       });
       count();
+      tick(ofList);
     });
   if (document.readyState === "complete") settled();
   else addEventListener("load", settled, { once: true });
