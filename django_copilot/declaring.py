@@ -60,6 +60,8 @@ def harness(target: type, *, site: AdminSite | str | None = None, **declared: An
             f"harness() takes no {', '.join(sorted(unknown))}. It takes site, {', '.join(KEYWORDS)}."
         )
     _check_target(target)
+    if site is not None and not isinstance(site, str | AdminSite):
+        raise ConfigurationError(f"site={site!r}: harness() takes an AdminSite or the name of one.")
     if not declared:
         raise ConfigurationError(f"harness({target.__name__}) declares nothing: give it list=[…], at least.")
     made = Outside(
@@ -73,9 +75,10 @@ def harness(target: type, *, site: AdminSite | str | None = None, **declared: An
 
 
 def apply_waiting() -> None:
-    """Try again what named an admin that was not registered yet. Raises ConfigurationError."""
+    """Try again what named an admin that was not registered yet, or is registered anew. Raises ConfigurationError."""
     for each in _declared:
-        if not each.made:
+        if not any(admin_of(made.admin_site, made.model) is made for made in each.made):
+            each.made.clear()
             _apply(each)
 
 

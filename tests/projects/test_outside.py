@@ -61,6 +61,13 @@ def test_each_apps_copilot_is_found_after_all_apps_have_registered() -> None:
     assert [each for each in found["ids"] if each != "copilot.W042"] == []
 
 
+def test_apps_that_are_set_up_again_declare_nothing_twice() -> None:
+    once, again = visit("state"), visit("again")
+    for found in (once, again):
+        found["registered"].sort()  # one is registered anew
+    assert again == once
+
+
 def test_a_project_without_such_a_module_is_left_as_it_is() -> None:
     found = visit("state", WITHOUT="1")
     assert found["mixin"] == found["declared"] == []
@@ -280,6 +287,7 @@ class Other:
         (ShelfAdmin, {"lists": ["title"]}, "It takes site, list, persist, show"),
         (ShelfAdmin, {"harness_list": ["title"]}, "takes no harness_list"),
         (ShelfAdmin, {}, "declares nothing"),
+        (ShelfAdmin, {"list": ["title"], "site": AdminSite}, "takes an AdminSite or the name of one"),
         (ModelAdmin, {"list": ["title"]}, "name the model"),
         (Other, {"list": ["title"]}, "class of a ModelAdmin or of a model"),
         ("depot.Shelf", {"list": ["title"]}, "class of a ModelAdmin or of a model"),

@@ -24,4 +24,6 @@ class LastConfig(AppConfig):
 
         from .admins import CityAdmin
 
+        if admin.site.is_registered(City):  # the apps are made ready once more
+            admin.site.unregister(City)
         admin.site.register(City, CityAdmin)

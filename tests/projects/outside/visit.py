@@ -14,7 +14,9 @@ def main(what: str) -> Any:
     """Set the project up and run one of the visits."""
     os.environ["DJANGO_SETTINGS_MODULE"] = "tests.projects.outside.settings"
     django.setup()
-    return {"state": state, "pages": pages, "uninstall": uninstall, "suggest": suggest}[what]()
+    return {"state": state, "pages": pages, "uninstall": uninstall, "suggest": suggest, "again": again}[
+        what
+    ]()
 
 
 def state() -> dict[str, Any]:
@@ -34,6 +36,15 @@ def state() -> dict[str, Any]:
         "ids": sorted(str(each.id) for each in checks.run_checks()),
         "readies": sorted(each.label for each in apps.get_app_configs() if "ready" in vars(each)),
     }
+
+
+def again() -> dict[str, Any]:
+    """Return the state once all apps have been made ready a second and a third time."""
+    from django.conf import settings
+    from django.test import override_settings
+
+    with override_settings(INSTALLED_APPS=settings.INSTALLED_APPS[::1]):
+        return state()
 
 
 def suggest() -> dict[str, Any]:
