@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.contrib.admin import AdminSite, ModelAdmin, sites
+from django.contrib.admin.options import InlineModelAdmin
 from django.contrib.admin.utils import flatten, flatten_fieldsets
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.db import models
@@ -106,16 +107,18 @@ def suggest(admins: list[Any]) -> Suggestion:
 
 def form_names(model_admin: Any) -> list[str]:
     """Return the model's fields that the class puts on its form, in order; a hook may say something else."""
-    if model_admin.fieldsets or model_admin.fields:
-        names = (
-            flatten_fieldsets(model_admin.fieldsets) if model_admin.fieldsets else flatten(model_admin.fields)
-        )
+    return _on_form(model_admin, model_admin.opts)
+
+
+def _on_form(options: Any, meta: Any) -> list[str]:
+    if options.fieldsets or options.fields:
+        names = flatten_fieldsets(options.fieldsets) if options.fieldsets else flatten(options.fields)
     else:
-        meta = getattr(model_admin.form, "_meta", None)
-        named, dropped = getattr(meta, "fields", None), getattr(meta, "exclude", None) or ()
+        form = getattr(options.form, "_meta", None)
+        named, dropped = getattr(form, "fields", None), getattr(form, "exclude", None) or ()
         names = [
             each.name
-            for each in (*model_admin.opts.concrete_fields, *model_admin.opts.many_to_many)
+            for each in (*meta.concrete_fields, *meta.many_to_many)
             if each.editable
             and not isinstance(each, models.AutoField)
             and (not isinstance(named, list | tuple) or each.name in named)
@@ -124,7 +127,7 @@ def form_names(model_admin: Any) -> list[str]:
     return [
         name
         for name in dict.fromkeys(map(str, names))
-        if name not in (model_admin.exclude or ()) and model_field(model_admin.model, name) is not None
+        if name not in (options.exclude or ()) and model_field(meta.model, name) is not None
     ]
 
 
@@ -169,11 +172,45 @@ def _notes(made: Suggestion, listed: Sequence[str]) -> Iterator[tuple[str, str, 
     computed = [name for name in computed if not name.startswith("_")]
     if computed:
         yield "computed", _code(computed), "columns that are no fields: read as text"
+    inlines = {name: fields for name, fields in map(_inline, _inlines(model_admin)) if fields}
+    if inlines:
+        yield "inlines", _code(inlines), "rows that are read along with a record"
     if hasattr(made.model._meta, "simple_history_manager_attribute"):
         yield "history", "True", "who changed what of a record, and when"
     actions = [getattr(each, "__name__", each) for each in model_admin.actions or ()]
     if actions:
         yield "actions", _code(actions), "may be chosen on the list, and run by people only"
+
+
+def _inlines(model_admin: Any) -> Iterator[tuple[Any, Any]]:
+    """Go through the inlines that a foreign key ties to the model, each with that key."""
+    for inline in model_admin.inlines:
+        if not issubclass(inline, InlineModelAdmin) or not hasattr(inline, "fk_name"):
+            continue  # a generic one
+        keys = [
+            each
+            for each in inline.model._meta.concrete_fields
+            if isinstance(each, models.ForeignKey)
+            and issubclass(model_admin.model, each.remote_field.model)
+            and inline.fk_name in (None, each.name)
+        ]
+        if len(keys) == 1 and keys[0].remote_field.get_accessor_name():
+            yield inline, keys[0]
+
+
+def _inline(given: tuple[Any, Any]) -> tuple[str, list[str]]:
+    """Return the name of an inline's rows and the fields of them that could be read."""
+    inline, key = given
+    on_form = [*_on_form(inline, inline.model._meta), *map(str, inline.readonly_fields)]
+    names = [
+        name
+        for name in dict.fromkeys(on_form)
+        if name != key.name
+        and model_field(inline.model, name) is not None
+        and not _why_left_out(inline.model, name)
+        and not PERSONAL.search(name)
+    ]
+    return key.remote_field.get_accessor_name(), names
 
 
 def _lookups(column: Any) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 import types
 from collections.abc import Iterator
@@ -11,10 +12,11 @@ from typing import Any
 
 import pytest
 from django import forms
-from django.contrib.admin import AdminSite, ModelAdmin, sites
+from django.contrib.admin import AdminSite, ModelAdmin, TabularInline, sites
 from django.contrib.admin import site as default_site
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.models import Group, User
+from django.contrib.contenttypes.admin import GenericTabularInline
 from django.core.management import CommandError, call_command
 
 from django_copilot import declaring
@@ -133,6 +135,49 @@ def test_search_filters_and_actions_are_comments(site: AdminSite) -> None:
     assert '# lookups={"status": ["in"], "region": ["in"], "placed_at": ["range"]},' in text
     assert '# actions=["mark_as_shipped"],' in text
     assert set(values(site, store.Order)) == {"list", "show", "persist"}
+
+
+def test_inlines_are_a_comment_with_the_name_of_their_rows(site: AdminSite) -> None:
+    class Lines(TabularInline):
+        model = store.OrderLine
+
+    class Notes(GenericTabularInline):
+        model = depot.Note
+
+    class Papers(TabularInline):
+        model = depot.Letter
+        fields = ["subject"]
+
+    site.register(store.Order, type("OrderAdmin", (ModelAdmin,), {"inlines": [Lines]}))
+    site.register(depot.Topic, type("TopicAdmin", (ModelAdmin,), {"inlines": [Notes]}))
+    site.register(depot.Person, type("PersonAdmin", (ModelAdmin,), {"inlines": [Papers]}))
+    text = module_text(suggestions([site]))
+    assert '# inlines={"lines": ["product", "quantity", "unit_price"]},' in text
+    assert '# inlines={"letter_set": ["subject"]},' in text
+    assert text.count("# inlines=") == 2
+
+
+def test_what_is_a_comment_can_be_taken_over_as_it_stands(site: AdminSite) -> None:
+    class OrderAdmin(ModelAdmin):
+        list_display = ["number", "placed_at", "status", "customer", "total"]
+        list_filter = ["status", "region"]
+        date_hierarchy = "placed_at"
+        search_fields = ["number"]
+        actions = ["mark"]
+
+        def total(self, obj: Any) -> str:
+            return "0"
+
+        def mark(self, request: Any, queryset: Any) -> None: ...
+
+    site.register(store.Order, OrderAdmin)
+    text = re.sub(r"^    # (\w+=)", r"    \1", module_text(suggestions([site])), flags=re.M)
+    exec(compile(text, "copilot.py", "exec"), {"__name__": "suggested"})
+    made = site.get_model_admin(store.Order)
+    assert made.harness_search is made.harness_history is True
+    assert made.harness_lookups == {"status": ["in"], "region": ["in"], "placed_at": ["range"]}
+    assert (made.harness_computed, made.harness_actions) == (["total"], ["mark"])
+    assert [str(each) for each in check_all() if getattr(each.obj, "__module__", "") == "suggested"] == []
 
 
 # -- that it is Python which declares --------------------------------------------------------------------
