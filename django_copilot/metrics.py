@@ -64,9 +64,11 @@ class Figures:
 def figures(*, site: str, scope_key: str, days: int | None) -> list[Figures]:
     """Return the figures of each tool for the plans made in the last so many days, the most used first.
 
-    Of forms and delete pages there is one each. None days are all.
+    Of forms and delete pages there is one each. Of lists there are none: nobody knows whether what they ticked
+    was run. None days are all.
     """
     plans = Plan.objects.filter(site=site, scope_key=scope_key, undo_of=None).exclude(code="headless")
+    plans = plans.exclude(kind=PlanKind.LIST)
     if days is not None:
         plans = plans.filter(created_at__gte=timezone.now() - datetime.timedelta(days=days))
     counts = {f"of_{name}": Count("pk", filter=condition) for name, condition in COUNTED.items()}

@@ -168,7 +168,8 @@ class Plan(Owned):
     Of kinds form and delete, ``values`` are canonical JSON values by field name and ``base`` is what the
     record held when the plan was made. Of kind tool, ``document`` is what is confirmed, ``digest`` its hash.
     None of them is ever sent to a model or put into an address. Of kind list, ``document`` holds the ``query``
-    of the admin's list, the ``ids`` of the rows to tick and the ``action`` to choose. Of kind tool it outlives the account of its owner: an operation may still be uncertain then.
+    of the admin's list, the ``ids`` of the rows to tick and the ``action`` to choose. Of kind tool it outlives
+    the account of its owner: an operation may still be uncertain then.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)

@@ -22,6 +22,7 @@ from ..plans.rights import find
 from ..plans.states import clocked
 from ..reading import TABLES_BYTES, Reading, fit_table, read_again
 from ..runtime import store
+from ..runtime.sent import Sent, told_of_sent
 from ..scope import enter_scope
 from .base import ApiError, OwnPage, error_text, json_answer, not_here, wants_json
 
@@ -192,15 +193,22 @@ class _Again:
         store.check_stored(message)
         withheld = store.is_withheld(message, self.access)
         results: list[dict[str, Any]] = []
+        left: list[Sent | None] = []
         older = False
         for stored in () if withheld else message.reads:
-            key = json.dumps(stored, sort_keys=True)
+            read = {name: value for name, value in stored.items() if name != "sent"}
+            key = json.dumps(read, sort_keys=True)
             if (key not in self.known and not self.left) or self.bytes_left <= 0:
                 older = True
+                left.append(Sent.from_json(stored, None))
                 continue
-            rows = self.rows(key, stored)
-            if rows is not None and not (rows.is_empty and (proposes or message.question)):
-                table, size = fit_table(rows.for_person(), self.bytes_left)
+            rows = self.rows(key, read)
+            if rows is None:
+                continue
+            table = rows.for_person()
+            left.append(Sent.from_json(stored, table))
+            if not (rows.is_empty and (proposes or message.question)):
+                table, size = fit_table(table, self.bytes_left)
                 self.bytes_left -= size
                 results.append(_texts(rows, table) if self.pages else table)
         return {
@@ -212,6 +220,7 @@ class _Again:
             "withheld": withheld,
             "created_at": message.created_at,
             "results": results,
+            **told_of_sent(each for each in left if each is not None),
             **({"older": True} if older else {}),
             **({"proposed": True} if proposes else {}),
             **({"on_the_way": True} if self.pages and (proposes or message.question) else {}),

@@ -72,12 +72,16 @@ class ChatColumn(serializers.Serializer[Any]):
     label = serializers.CharField()  # type: ignore[assignment]
     type = serializers.CharField()
     choices = serializers.DictField(child=serializers.CharField(), required=False)
+    sent = serializers.BooleanField(required=False, help_text="false where the model gets handles only")
+    columns = serializers.ListField(
+        child=serializers.DictField(), required=False, help_text="of type rows: those of the rows in a cell"
+    )
 
 
 class ChatRow(serializers.Serializer[Any]):
     """A row of a table."""
 
-    id = serializers.CharField()
+    id = serializers.CharField(allow_null=True, help_text="null where a row is no record")
     url = serializers.CharField(allow_null=True, help_text="null where the admin has no page for it")
     values = serializers.DictField()
 
@@ -86,17 +90,43 @@ class ChatTable(serializers.Serializer[Any]):
     """What one read gave."""
 
     entity = serializers.CharField()
+    kind = serializers.CharField(
+        required=False, help_text="summary, count or history where rows are no records"
+    )
     label = serializers.CharField()  # type: ignore[assignment]
     columns = ChatColumn(many=True)
     rows = ChatRow(many=True)
     hasMore = serializers.BooleanField()
+    asked = serializers.ListField(
+        child=serializers.CharField(), required=False, help_text="what was asked for, in words"
+    )
+    chart = serializers.DictField(required=False, help_text="of a summary: type, x, y and perhaps series")
+
+
+class ChatSentRead(serializers.Serializer[Any]):
+    """What of one read left for the model."""
+
+    label = serializers.CharField()  # type: ignore[assignment]
+    rows = serializers.IntegerField()
+    fields = serializers.ListField(child=serializers.CharField())  # type: ignore[assignment]
+
+
+class ChatSent(serializers.Serializer[Any]):
+    """What left for the model of all that was read."""
+
+    text = serializers.CharField()
+    reads = ChatSentRead(many=True)
 
 
 class ChatAction(serializers.Serializer[Any]):
     """A page to open."""
 
+    aiAction = serializers.CharField(required=False, help_text="list for the admin's list")
     path = serializers.CharField()
     queryParams = serializers.DictField(child=serializers.CharField())
+    fragment = serializers.CharField(
+        required=False, help_text="of a list: what names the plan behind the address, where rows are ticked"
+    )
     prefill = serializers.DictField()
     dropped = serializers.ListField(child=serializers.CharField())
 
@@ -140,6 +170,7 @@ class ChatAnswer(serializers.Serializer[Any]):
     conversationId = serializers.CharField()
     reply = serializers.CharField()
     results = ChatTable(many=True)
+    sent = ChatSent(required=False)
     action = ChatAction(required=False)
     plan = ChatPlan(required=False)
     question = ChatQuestion(required=False)

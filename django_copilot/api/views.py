@@ -18,6 +18,7 @@ from ..plans.rights import find
 from ..plans.states import OPEN, effective
 from ..runtime import store
 from ..runtime.page import page_context
+from ..runtime.sent import told_of_sent
 from ..runtime.store import Result
 from ..runtime.sync import continue_turn, run_turn
 from .base import ApiError, OwnView, check_switch, not_here
@@ -90,6 +91,7 @@ class ChatView(OwnView):
             "conversationId": str(turn.conversation_id),
             "reply": result.reply,
             "results": result.results,
+            **told_of_sent(result.sent),
         }
         if result.action is not None:
             body["action"] = result.action

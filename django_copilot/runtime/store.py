@@ -22,6 +22,7 @@ from ..models import Conversation, Message, Plan, Turn, TurnState
 from ..references import References
 from ..scope import Scope
 from ..values import clean_text
+from .sent import Sent
 
 MARGIN_SECONDS = 30  # between the end of a turn's time and taking its worker for dead
 MAX_REPLY_CHARS = 20_000
@@ -37,6 +38,7 @@ class Result:
     action: dict[str, Any] | None = None
     plan: Plan | None = None
     question: dict[str, Any] | None = None
+    sent: list[Sent] = field(default_factory=list)  # what left for the model of each read
     denied: list[Plan] = field(default_factory=list)  # that nobody was there to decide on
 
 

@@ -41,6 +41,7 @@ from ..turn import machine
 from ..values import clean_text
 from . import store
 from .request import Briefing
+from .sent import Sent
 from .store import Result
 
 logger = logging.getLogger("django_copilot")
@@ -309,7 +310,9 @@ class _Driver:
         """Keep what an outcome means for the person and tell the machine."""
         match outcome:
             case ReadDone():
-                self.reads.append(dict(outcome.read))
+                sent = Sent.of(outcome)
+                self.reads.append({**outcome.read, "sent": sent.to_json()})
+                self.result.sent.append(sent)
                 if outcome.shown is not None:
                     self.briefing.references.add(outcome.shown)
                     self.shown.append(outcome.shown.to_json())

@@ -2,7 +2,7 @@
  * The panel's state, as a pure reducer: state and event in, new state out. Unchanged messages keep their identity.
  *
  * state    {conversationId, messages, busy, waiting, problem, view, conversations}
- * message  {role, text, results?, question?, action?, plan?, dropped?, withheld?, pending?, failed?}
+ * message  {role, text, results?, sent?, question?, action?, plan?, dropped?, withheld?, pending?, failed?}
  * problem  {status, code, detail, text}; text is what the person wrote and may send again
  */
 
@@ -36,6 +36,7 @@ const steps = {
   },
   answer(state, { answer }) {
     const message = { role: "assistant", text: answer.reply ?? "", results: answer.results ?? [] };
+    if (answer.sent) message.sent = answer.sent;
     if (answer.question) message.question = answer.question;
     if (answer.plan) message.plan = answer.plan;
     if (answer.action) Object.assign(message, { action: answer.action, dropped: answer.action.dropped ?? [] });

@@ -14,8 +14,32 @@ function classOf({ type }) {
   return TIGHT.has(type) ? "copilot-tight" : null;
 }
 
+// What an inline holds of a record: a row in a line.
+function innerRows(rows, column, place) {
+  const line = (row) =>
+    (column.columns ?? []).map((one) => formatValue(row[one.name], one, place)).filter((text) => text !== "").join(", ");
+  const items = rows.map((row) => element("li", { text: row.more === true ? "…" : line(row) }));
+  return element("ul", { class: "copilot-inner" }, ...items);
+}
+
+function headOf(column) {
+  const head = element("th", { scope: "col", text: column.label, class: classOf(column) });
+  if (column.sent === false) {
+    head.append(" ", element("small", { class: "copilot-unsent", text: gettext("not sent to the model") }));
+  }
+  return head;
+}
+
+function askedOf(result) {
+  const asked = result.asked ?? [];
+  if (asked.length === 0) return null;
+  return element("ul", { class: "copilot-asked" }, ...asked.map((text) => element("li", { text: showUnseen(text) })));
+}
+
 function cellOf(row, column, at, place) {
-  const text = formatValue(row.values?.[column.name], column, place);
+  const value = row.values?.[column.name];
+  if (column.type === "rows" && Array.isArray(value)) return element("td", {}, innerRows(value, column, place));
+  const text = formatValue(value, column, place);
   const address = at === 0 && row.url ? safeAddress(row.url, place) : null;
   const short = address !== null && text.length <= SHORT; // an order's number stays in one line, a title need not
   const kind = classOf(column) ?? (short ? "copilot-tight" : null);
@@ -23,16 +47,16 @@ function cellOf(row, column, at, place) {
   return element("td", { class: kind }, element("a", { href: address, text: text || showUnseen(`#${row.id}`) }));
 }
 
-/** Draw the rows of one read as a table; the first cell links to the record. */
+/** Draw what one read gave as a table; where its rows are records, the first cell links to them. */
 export function resultTable(result, place) {
   const label = result.label ?? result.entity ?? "";
   const columns = result.columns?.length ? result.columns : [{ name: "id", label: "ID", type: "text" }];
   const rows = (result.rows ?? []).map((row) => ({ ...row, values: { id: row.id, ...row.values } }));
   if (rows.length === 0) {
     const text = interpolate(gettext("%(label)s: nothing found."), { label });
-    return element("p", { class: "copilot-nothing", text });
+    return element("div", { class: "copilot-result" }, askedOf(result), element("p", { class: "copilot-nothing", text }));
   }
-  const head = columns.map((column) => element("th", { scope: "col", text: column.label, class: classOf(column) }));
+  const head = columns.map(headOf);
   const table = element(
     "table",
     {},
@@ -46,7 +70,7 @@ export function resultTable(result, place) {
   );
   const frame = element("div", { class: "copilot-table", role: "region", "aria-label": label, tabindex: "0" }, table);
   const more = result.hasMore ? element("p", { class: "copilot-more", text: gettext("There are more rows.") }) : null;
-  return element("div", { class: "copilot-result" }, frame, more);
+  return element("div", { class: "copilot-result" }, askedOf(result), frame, more);
 }
 
 function optionOf(option) {
@@ -85,6 +109,18 @@ function droppedNote(dropped) {
   if (!dropped?.length) return null;
   const text = interpolate(gettext("Not filled in: %(names)s."), { names: dropped.join(", ") });
   return element("p", { class: "copilot-note", text });
+}
+
+// How much of what was read left for the model, with the list of it behind.
+function sentNote(sent) {
+  const reads = sent?.reads ?? [];
+  if (reads.length === 0) return null;
+  const items = reads.map(({ label, rows, fields }) => {
+    const text = interpolate(gettext("%(label)s, rows: %(rows)s."), { label, rows });
+    return element("li", { text: `${text} ${fields.join(", ")}` });
+  });
+  const summary = element("summary", { text: sent.text });
+  return element("details", { class: "copilot-sent" }, summary, element("ul", {}, ...items));
 }
 
 // What was looked up on the way to a page or a question is no answer of its own.
@@ -127,6 +163,8 @@ export function messageNode(message, { place, client, onAnswer, onGo, onPlan }) 
     node.append(element("p", { class: "copilot-text", text: showUnseen(message.text) }));
   }
   node.append(...resultsOf(message, place));
+  const sent = sentNote(message.sent);
+  if (sent) node.append(sent);
   const dropped = droppedNote(message.dropped);
   if (dropped) node.append(dropped);
   if (message.action) {
