@@ -180,8 +180,12 @@ def _wrong_lookup(
 ) -> CallError:
     asked = ", ".join(each[:30] if each.isprintable() else "?" for each in [*given][:5]) or "nothing"
     can = f"a plain value, or {', '.join(allowed)}" if allowed else "a plain value only"
-    code = "invalid_id" if names_record else "unknown_lookup" if allowed else "invalid_value"
-    return CallError(f"{name}: {asked} can't be used here, but {can}.", code=code, field=name)
+    message = f"{name}: {asked} can't be used here, but {can}."
+    if names_record:
+        return CallError(message, code="invalid_id", field=name)
+    if allowed:
+        return CallError(message, code="unknown_lookup", field=name)
+    return CallError(message, code="invalid_value", field=name)
 
 
 # -- dates ------------------------------------------------------------------------------------------------
