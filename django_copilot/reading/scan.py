@@ -167,7 +167,17 @@ def _after(entity: EntityAccess, rows: models.QuerySet[Any], terms: Sequence[Any
         value = last.pk if name == "pk" else model_field(entity.model, name).value_from_object(last)
         condition |= same & _beyond(name, value, descending=descending, nulls_largest=nulls_largest)
         same &= models.Q((f"{name}__isnull", True)) if value is None else models.Q((name, value))
-    return condition
+    return condition & _from(entity, terms[0], last, nulls_largest=nulls_largest)
+
+
+def _from(entity: EntityAccess, term: str, last: Any, *, nulls_largest: bool) -> models.Q:
+    """Return what the condition says anyway of the first term alone, so that an index can begin there."""
+    name, descending = term.lstrip("-+"), term.startswith("-")
+    field = entity.model._meta.pk if name == "pk" else model_field(entity.model, name)
+    value = field.value_from_object(last) if name != "pk" else last.pk
+    if value is None or (field.null and nulls_largest is not descending):
+        return models.Q()
+    return models.Q((f"{name}__{'lte' if descending else 'gte'}", value))
 
 
 def _beyond(name: str, value: Any, *, descending: bool, nulls_largest: bool) -> models.Q:
