@@ -305,8 +305,13 @@ def _in_database(entity: EntityAccess, rows: models.QuerySet[Any], summary: Summ
             found = [rows.aggregate(**parts)]
             return [((), _measured(entity, summary, found[0]))], False
         grouped = rows.annotate(**keys).values(*key_names).annotate(**parts)
+        if summary.measures[0].op == "avg":  # its value here is a sum, and the greatest average comes first
+            grouped = grouped.annotate(copilot_first=models.Avg(summary.measures[0].field))
+        first = "copilot_first" if summary.measures[0].op == "avg" else "copilot_0_value"
         order = (
-            [f"-{key_names[_dated(entity, summary)]}"] if summary.every else ["-copilot_0_value", *key_names]
+            [f"-{key_names[_dated(entity, summary)]}"]
+            if summary.every
+            else [models.F(first).desc(nulls_last=True), *key_names]
         )
         found = list(grouped.order_by(*order, *key_names)[: MAX_GROUPS + 1])
     except ValueError:
