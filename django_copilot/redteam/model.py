@@ -23,13 +23,15 @@ from .. import gate
 from ..backends.base import ModelReply, ModelRequest, ToolCall
 from ..declaration import entities_of
 from ..exceptions import BackendError, ScopeUnavailable
-from ..models import Conversation, Plan
+from ..models import Conversation
+from ..references import References
 from ..testing import sent_text
 from ..tools.base import Asked, Failed, Found, Planned, Proposed, ReadDone, Told
 from ..tools.write import all_tools
-from .canaries import MARK
-from .grammar import Grammar, Known
+from .grammar import Grammar
+from .knowledge import known_of, references_of
 from .people import Actor
+from .questions import READS
 from .statements import Judge
 from .streams import run_streams
 from .watch import Watched
@@ -55,53 +57,6 @@ CODES = frozenset(
 )
 
 
-def known_of(world: World, site: AdminSite, *, most: int = 25, marked: bool = True) -> Known:
-    """Return all that an attacker could know of a site's data: every name, and keys and values of hidden records too.
-
-    Without ``marked`` no value with a mark: what the model has said itself is then never taken for what it was told.
-    """
-    names = {each.model: name for name, each in entities_of(site).items()}
-    fields: dict[str, list[str]] = {}
-    keys: dict[str, list[Any]] = {}
-    values: dict[tuple[str, str], list[Any]] = {}
-    relations: list[str] = []
-    for model in site._registry:
-        name = names.get(model, model._meta.model_name or "")
-        own = [each for each in model._meta.get_fields() if getattr(each, "concrete", False)]
-        fields[name] = [each.name for each in own]
-        rows = list(model._base_manager.order_by("pk")[:most])
-        keys[name] = [_plain(row.pk) for row in rows]
-        for each in own:
-            if each.remote_field is not None:
-                related: Any = each.related_model
-                relations += [f"{each.name}__{other.name}" for other in related._meta.fields]
-            elif rows and not each.many_to_many:
-                held = [_plain(getattr(row, each.attname)) for row in rows[:8]]
-                values[name, each.name] = [each for each in held if marked or not MARK.search(str(each))]
-    tools = [
-        name
-        for entity in fields
-        for name in (f"query_{entity}", f"open_{entity}_form", f"confirm_delete_{entity}")
-    ]
-    return Known(
-        entities=sorted(fields),
-        declared=sorted(names.values()),
-        tools=sorted([*tools, *all_tools(), "ask_user", "find_entities"]),
-        fields=fields,
-        relations=relations,
-        keys=keys,
-        values=values,
-        arguments={name: tool.schema for name, tool in all_tools().items()},
-        valid=list(world.project.calls()) if hasattr(world.project, "calls") else (),
-        plans=[str(pk) for pk in Plan.objects.values_list("pk", flat=True)[:most]],
-        texts=world.injections,
-    )
-
-
-def _plain(value: Any) -> Any:
-    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
-
-
 # -- at the gate --------------------------------------------------------------------------------------------
 
 
@@ -111,24 +66,34 @@ def gate_calls(world: World, *, number: int, calls: int) -> None:
     places = [(actor, site) for actor in world.actors for site in world.sites]
     known = {site.name: known_of(world, site) for site in world.sites}
     judges: dict[Any, Judge] = {}
+    shown: dict[Any, References] = {}
     for at in range(calls):
         actor, site = places[at % len(places)]
         call = Grammar(known[site.name], rng).call()
         case = f"gate {world.seed}:{number}:{at} {actor.name}@{site.name} {call.name[:80]} {call.arguments[:400]!r}"
-        judge = judges.setdefault((actor.pk, site.name), Judge(world, actor, site))
-        one_call(world, actor, site, call, judge, case=case)
+        key = actor.pk, site.name
+        if key not in judges:
+            judges[key], shown[key] = Judge(world, actor, site), references_of(world, actor, site)
+        one_call(world, actor, site, call, judges[key], case=case, references=shown[key])
     world.report.count("tool calls", calls)
 
 
 def one_call(
-    world: World, actor: Actor, site: AdminSite, call: ToolCall, judge: Judge, *, case: str
+    world: World,
+    actor: Actor,
+    site: AdminSite,
+    call: ToolCall,
+    judge: Judge,
+    *,
+    case: str,
+    references: References | None = None,
 ) -> tuple[Any, Watched]:
     """Send one call through the gate, judge it, and return its outcome, None where there is none, and what it did."""
     scope, given = world.scope(actor, site), f"{call.name} {call.arguments}"
     outcome: Any = None
     with world.watched(actor, site, case=case, given=given) as watched:
         try:
-            outcome = gate.run(site, scope, actor.pk, call)
+            outcome = gate.run(site, scope, actor.pk, call, references=references)
         except ScopeUnavailable:
             world.report.count("calls without a scope")
             if actor.may_chat:
@@ -137,7 +102,7 @@ def one_call(
                 )
         except BaseException as error:
             world.report.found(7, f"the gate raised {error!r}", case=case)
-    judge.judge(watched.statements, case=case, of_project=call.name in all_tools())
+    judge.judge(watched.statements, case=case, of_project=call.name in all_tools(), given=given)
     to_model, to_person = told_by(outcome)
     if isinstance(outcome, Failed):
         code = outcome.content["error"]["code"]
@@ -146,9 +111,28 @@ def one_call(
             world.report.found(7, "a call failed and nothing was logged", case=case)
     elif outcome is not None:
         world.report.count(f"calls that ended as {type(outcome).__name__}")
+    kind = _kind_of(site, call.name)
+    if kind:
+        world.report.count(
+            f"{kind}: {'refused' if outcome is None or isinstance(outcome, Failed) else 'done'}"
+        )
     world.check_output(actor, site, to_model, what="a tool result", case=case, given=given, to_model=True)
     world.check_output(actor, site, to_person, what="what a person is shown", case=case, given=given)
     return outcome, watched
+
+
+def _kind_of(site: AdminSite, name: str) -> str:
+    """Return which of the tools of an entity a name is, as "count_…", or ""."""
+    entities = entities_of(site)
+    for pattern in READS:
+        before, _sep, after = pattern.partition("{}")
+        if (
+            name.startswith(before)
+            and name.endswith(after)
+            and name[len(before) : len(name) - len(after)] in entities
+        ):
+            return pattern.format("…")
+    return ""
 
 
 _COUNTED = frozenset({"unknown_tool", "invalid_arguments", "unknown_field", "not_found", "unknown_argument"})
@@ -235,6 +219,8 @@ class Speech:
             fields = list(tool.parameters["properties"]["fields"]["properties"]) or ["name"]
             arguments = {"fields": {self.rng.choice(fields): self.rng.choice(known.texts)[:60]}}
             arguments = arguments | key if self.rng.random() < 0.6 else arguments
+        elif tool.kind in ("count", "summary", "history", "list"):
+            arguments = self._further_call(tool.kind, entity, key)
         elif tool.kind == "write":
             arguments = self.rng.choice([given for name, given in known.valid if name == tool.name] or [{}])
         elif tool.kind == "question":
@@ -242,6 +228,16 @@ class Speech:
         else:
             arguments = {"words": entity or "order"}
         return ToolCall(id="c", name=tool.name, arguments=json.dumps(arguments))
+
+    def _further_call(self, kind: str, entity: str, key: Mapping[str, Any]) -> Mapping[str, Any]:
+        extras = self.grammar.known.extras.get(entity) or ("",)
+        given: dict[str, Mapping[str, Any]] = {
+            "count": {},
+            "summary": self.grammar.ordinary_summary(entity),
+            "history": key,
+            "list": {"ids": [*key.values()], "action": self.rng.choice(extras)},
+        }
+        return given[kind]
 
 
 def turns(world: World, *, number: int, calls: int) -> None:

@@ -10,10 +10,11 @@ from functools import cache, cached_property
 from typing import Any
 
 from django.contrib.admin import AdminSite
-from django.contrib.admin.utils import flatten_fieldsets
+from django.contrib.admin.utils import flatten_fieldsets, lookup_field
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.db import models
-from django.forms import PasswordInput
+from django.forms import HiddenInput, PasswordInput
+from django.forms.models import _get_foreign_key
 
 from ..declaration import is_declared
 from ..scope import ScopedRequest
@@ -27,6 +28,7 @@ class Rights:
         self._rows: dict[Any, dict[Any, Any]] = {}
         self._shown: dict[Any, frozenset[str]] = {}
         self._forms: dict[Any, set[str]] = {}
+        self._pasts: dict[Any, dict[Any, Any]] = {}
 
     @cached_property
     def declared(self) -> dict[Any, Any]:
@@ -65,8 +67,14 @@ class Rights:
         return self._rows[each.model]
 
     def shown(self, model: Any, pk: Any) -> frozenset[str]:
-        """Return the fields that her admin shows of a record: on its page or in the list. Nothing of hidden ones."""
-        return frozenset().union(*(self._shown_by(each, pk) for each in self.admins(model)))
+        """Return the fields that her admin shows of a record: on its page, in the list, in an inline, in its past.
+
+        Nothing of hidden ones.
+        """
+        found = frozenset().union(*(self._shown_by(each, pk) for each in self.admins(model)))
+        found |= self.inlines.shown(model, pk)
+        past = self.past_of(model, pk)
+        return found if past is None else found | (self.shown(*past) & _names(model))
 
     def _shown_by(self, each: Any, pk: Any) -> frozenset[str]:
         obj, key = self._rows_of(each).get(pk), (each.model, pk)
@@ -98,19 +106,143 @@ class Rights:
         return set(self._forms[key])
 
     def readable(self, model: Any, pk: Any) -> frozenset[str]:
-        """Return the fields of a record that a model's provider may get: declared and shown."""
+        """Return the fields of a record that a model's provider may get: declared and shown, and not only shown."""
         found: set[str] = set()
         for each in self.admins(model):
             obj = self._rows_of(each).get(pk)
             if each.model in self.declared and obj is not None:
                 listed = set(each.get_harness_list(self.request, obj))
-                found |= listed & self._shown_by(each, pk)
+                found |= (listed & self._shown_by(each, pk)) - self._kept_by(each, obj)
+        found |= self.inlines.declared(model, pk) | self._in_past(model, pk)
         return frozenset(found & _names(model))
+
+    def kept(self, model: Any, pk: Any) -> frozenset[str]:
+        """Return the fields of a record that are shown to her only: a model gets handles for them."""
+        found: set[str] = set()
+        for each in self.admins(model):
+            obj = self._rows_of(each).get(pk)
+            if each.model in self.declared and obj is not None:
+                found |= self._kept_by(each, obj) & self._shown_by(each, pk)
+        return frozenset(found & _names(model))
+
+    def _kept_by(self, each: Any, obj: Any) -> set[str]:
+        return {*each.harness_show, *each.get_harness_show(self.request, obj)}
+
+    def _in_past(self, model: Any, pk: Any) -> frozenset[str]:
+        """Return the fields of an earlier version of a record that may be told: those readable on it today."""
+        past = self.past_of(model, pk)
+        if past is None or not self.tells_past(past[0], past[1]):
+            return frozenset()
+        return self.readable(*past)
+
+    def past_of(self, model: Any, pk: Any) -> tuple[Any, Any] | None:
+        """Return the model and the key of the record of which this is an earlier version, or None."""
+        of = tracked_by(model)
+        if of is None:
+            return None
+        if model not in self._pasts:
+            keys = model._base_manager.values_list("pk", of._meta.pk.attname)
+            self._pasts[model] = dict(keys)
+        return (of, self._pasts[model][pk]) if pk in self._pasts[model] else None
+
+    def tells_past(self, model: Any, pk: Any) -> bool:
+        """Tell whether the changes of a record may be told: it is declared, and her admin opens its history."""
+        for each in self.admins(model):
+            obj = self._rows_of(each).get(pk)
+            if obj is not None and each.model in self.declared and each.harness_history:
+                may = getattr(each, "has_view_history_permission", each.has_view_or_change_permission)
+                return bool(may(self.request, obj))
+        return False
+
+    @cached_property
+    def inlines(self) -> Inlines:
+        """Return the rows of inlines that her forms show."""
+        return Inlines(self)
+
+    def computed(self, model: Any, pk: Any) -> str:
+        """Return what the declared columns that no field holds say of a record, as one text."""
+        said = []
+        for each in self.admins(model):
+            obj = self._rows_of(each).get(pk)
+            if each.model in self.declared and obj is not None:
+                listed = each.get_list_display(self.request)
+                said += [
+                    str(lookup_field(name, obj, each)[2]) for name in each.harness_computed if name in listed
+                ]
+        return " ".join(said)
+
+    @cached_property
+    def computed_texts(self) -> str:
+        """Return what all those columns say of all her records."""
+        return " ".join(
+            self.computed(model, pk)
+            for model, each in self.declared.items()
+            if each.harness_computed
+            for pk in self.rows(model)
+        )
 
     def labelled(self, model: Any, pk: Any) -> str:
         """Return the labels of a record that may stand beside a relation to it, or ""."""
         found = [self._rows_of(each).get(pk) for each in self.admins(model) if each.model in self.declared]
         return " ".join(str(obj) for obj in found if obj is not None)
+
+
+class Inlines:
+    """The rows of inlines as her forms show them: of each record its own, asked for one record at a time."""
+
+    def __init__(self, rights: Rights) -> None:
+        self.rights = rights
+        self._found: dict[Any, dict[Any, tuple[set[str], set[str]]]] = {}
+
+    def shown(self, model: Any, pk: Any) -> frozenset[str]:
+        """Return the fields that a form's inline shows of a row."""
+        return frozenset(self._of(model).get(pk, (set(), set()))[0])
+
+    def declared(self, model: Any, pk: Any) -> frozenset[str]:
+        """Return those of them that are declared, so that a model may get them."""
+        return frozenset(self._of(model).get(pk, (set(), set()))[1])
+
+    def all_declared(self, model: Any) -> frozenset[str]:
+        """Return the declared fields that are shown of any row."""
+        return frozenset().union(*(declared for _shown, declared in self._of(model).values()))
+
+    def _of(self, model: Any) -> dict[Any, tuple[set[str], set[str]]]:
+        if model not in self._found:
+            self._found[model] = {}
+            for parent, each in self.rights.site._registry.items():
+                if any(inline.model is model for inline in each.inlines):
+                    for obj in self.rights._rows_of(each).values():
+                        self._look(each, parent, obj, model)
+        return self._found[model]
+
+    def _look(self, each: Any, parent: Any, obj: Any, model: Any) -> None:
+        request = self.rights.request
+        for inline in each.get_inline_instances(request, obj):
+            if inline.model is not model or not inline.has_view_or_change_permission(request, obj):
+                continue
+            key = _get_foreign_key(parent, model, fk_name=inline.fk_name)
+            inputs = inline.get_formset(request, obj).form.base_fields
+            readonly = set(inline.get_readonly_fields(request, obj))
+            shown = {
+                name
+                for name in flatten_fieldsets(inline.get_fieldsets(request, obj))
+                if name in readonly
+                or (name in inputs and not isinstance(inputs[name].widget, PasswordInput | HiddenInput))
+            }
+            given = getattr(each, "harness_inlines", {}) if parent in self.rights.declared else {}
+            declared = shown & {*given.get(key.remote_field.get_accessor_name(), ())} - {key.name}
+            child = self.rights.declared.get(model)
+            declared -= {*child.harness_show} if child is not None else set()
+            for row in inline.get_queryset(request).filter(**{key.name: obj}):
+                before = self._found[model].setdefault(row.pk, (set(), set()))
+                before[0].update(shown)
+                before[1].update(declared)
+
+
+def tracked_by(model: Any) -> Any:
+    """Return the model whose earlier versions a model holds, as django-simple-history keeps them, or None."""
+    found = getattr(model, "instance_type", None)
+    return found if isinstance(found, type) and hasattr(model, "history_type") else None
 
 
 @cache

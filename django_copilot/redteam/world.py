@@ -162,9 +162,11 @@ class World:
                 shown = rights.readable(cell.model, cell.pk)
                 if not to_model:
                     shown |= rights.shown(cell.model, cell.pk)
-                label = rights.labelled(cell.model, cell.pk)
-            in_label = any(self.canaries.cells.get(mark) == cell for mark in MARK.findall(label))
-            self._verdicts[key] = cell.field in shown or in_label
+                said = rights.labelled(cell.model, cell.pk)
+                if cell.field not in shown:
+                    said += " " + rights.computed_texts
+            is_said = any(self.canaries.cells.get(mark) == cell for mark in MARK.findall(said))
+            self._verdicts[key] = cell.field in shown or is_said
         return self._verdicts[key]
 
     @contextmanager

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from django.conf import settings
+from django.contrib.auth import get_user_model
 from django.db.models import QuerySet
 
 from .data import create_data
@@ -22,7 +23,24 @@ def prepare() -> None:
     """Fill a new database with a small store and the demo's people."""
     create_people()
     create_data(products=PRODUCTS, orders=ORDERS)
+    _change_some()
     settings.STORE_GATEWAY_URL = "http://127.0.0.1:9"  # never called: a stand-in answers for it
+
+
+def _change_some() -> None:
+    """Change what may be told of some records, and what may not, so that they have a past."""
+    people = list(get_user_model().objects.order_by("pk"))
+    for at, record in enumerate([*Order.objects.order_by("pk")[:40], *Product.objects.order_by("pk")[:20]]):
+        for number in range(2):
+            record._history_user = people[(at + number) % len(people)]
+            if isinstance(record, Order):
+                record.shipping_city, record.shipping_street = f"City {number}", f"Street {at}"
+            else:
+                record.price, record.cost_price = record.price + 1, record.cost_price + at
+            record.save()
+        if isinstance(record, Product):  # and once only what is hidden from most
+            record.cost_price += 1
+            record.save()
 
 
 def calls() -> Iterator[tuple[str, Mapping[str, Any]]]:
