@@ -9,9 +9,18 @@ from django.utils.module_loading import import_string
 
 from ..conf import get_settings, on_settings_changed
 from ..exceptions import ConfigurationError
-from .base import Backend, ModelMessage, ModelReply, ModelRequest, ToolCall, ToolSpec
+from .base import Backend, ModelMessage, ModelReply, ModelRequest, Outgoing, ToolCall, ToolSpec
 
-__all__ = ["Backend", "ModelMessage", "ModelReply", "ModelRequest", "ToolCall", "ToolSpec", "get_backend"]
+__all__ = [
+    "Backend",
+    "ModelMessage",
+    "ModelReply",
+    "ModelRequest",
+    "Outgoing",
+    "ToolCall",
+    "ToolSpec",
+    "get_backend",
+]
 
 _BUILT_IN = {
     "openai": "django_copilot.backends.openai.OpenAIBackend",

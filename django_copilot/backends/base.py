@@ -82,11 +82,22 @@ class ModelReply:
     usage: dict[str, int] = field(default_factory=dict)  # "input" and "output" tokens where told
 
 
+@dataclass(frozen=True, kw_only=True)
+class Outgoing:
+    """What a request looks like on its way out, byte for byte, without what identifies the account."""
+
+    body: bytes
+    method: str = ""  # "" where a backend sends nothing anywhere
+    url: str = ""
+    headers: tuple[tuple[str, str], ...] = ()
+
+
 class Backend(Protocol):
     """A thing that can be asked. Made once per process from the settings."""
 
     label: str  # shown to people where it matters that no real model answers, else ""
     # A backend may have ``is_configured``; where it is false, people are told so before they write.
+    # It may have ``outgoing(request)``, which returns an ``Outgoing`` and sends nothing.
 
     def complete(self, request: ModelRequest) -> ModelReply:
         """Ask once and wait. Raises BackendError."""

@@ -19,11 +19,11 @@ import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..conf import Settings, get_settings, on_settings_changed
 from ..exceptions import BackendCode, BackendError
-from .base import ModelReply, ModelRequest
+from .base import ModelReply, ModelRequest, Outgoing
 from .chat_completions import BODY_BYTES, EventDecoder, ReplyBuilder, malformed, parse_json, request_body
 
 if TYPE_CHECKING:
@@ -89,6 +89,34 @@ class OpenAIBackend:
         if isinstance(outcome[0], Exception):
             raise outcome[0]
         return outcome[0]
+
+    def outgoing(self, request: ModelRequest) -> Outgoing:
+        """Return what a first call would send, made by the code that sends it. Nothing is sent. Raises BackendError.
+
+        Without a key it is what would be sent with one.
+        """
+        import openai
+
+        settings, kept = get_settings(), _Keeping()
+        client = _new_client(
+            settings,
+            api_key="no-key" if not sendable_key(settings.OPENAI_API_KEY) else settings.OPENAI_API_KEY,
+            http_client=openai.DefaultHttpxClient(transport=kept),  # type: ignore[arg-type]  # by its one method
+        )
+        try:
+            self._ask_once(
+                client,
+                request,
+                settings=settings,
+                deadline=time.monotonic() + settings.MODEL_TIMEOUT,
+                reasoning=settings.OPENAI_MODEL not in self._without_reasoning,
+            )
+        except Exception as error:
+            if kept.request is None:
+                raise failure(error) from None
+        finally:
+            client.close()
+        return _outgoing(kept.request, settings)
 
     def close(self) -> None:
         """Close the client. The next call makes another."""
@@ -209,14 +237,15 @@ def sendable_key(key: object) -> bool:
     return isinstance(key, str) and bool(key.strip()) and all("!" <= char <= "~" for char in key.strip())
 
 
-def _new_client(settings: Settings) -> openai.OpenAI:
+def _new_client(settings: Settings, *, api_key: str | None = None, http_client: Any = None) -> openai.OpenAI:
     import openai
 
     try:
         client = openai.OpenAI(
-            api_key=settings.OPENAI_API_KEY.strip(),
+            api_key=(api_key or settings.OPENAI_API_KEY).strip(),
             base_url=settings.OPENAI_BASE_URL or None,
             max_retries=0,  # ours know how much time is left
+            http_client=http_client,
         )
     except Exception:  # an address that can't be parsed, or a proxy from the environment
         client = None
@@ -227,6 +256,57 @@ def _new_client(settings: Settings) -> openai.OpenAI:
         )
     _keep_key_out_of_logs()
     return client
+
+
+# Looking at what would be sent
+
+_SHOWN_HEADERS = (
+    "accept",
+    "accept-encoding",
+    "connection",
+    "content-length",
+    "content-type",
+    "host",
+    "user-agent",
+)
+
+
+class _Keeping:
+    """Stand in for the way out: keep the one request that comes, and answer nothing."""
+
+    def __init__(self) -> None:
+        self.request: Any = None
+
+    def handle_request(self, request: Any) -> Any:
+        """Keep the request. Raises ConnectionError."""
+        request.read()
+        self.request = request
+        raise ConnectionError("Nothing is sent.")
+
+    def close(self) -> None:
+        """Close nothing."""
+
+    def __enter__(self) -> _Keeping:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
+def _outgoing(request: Any, settings: Settings) -> Outgoing:
+    """Return a kept request without keys: of other headers and of the address's parameters only the names."""
+    url = str(request.url.copy_with(query=None))
+    names = "&".join(f"{name}=…" for name in dict(request.url.params))
+    headers = tuple(
+        (name, value if name in _SHOWN_HEADERS or name.startswith("x-stainless-") else "…")
+        for name, value in request.headers.items()
+    )
+    return Outgoing(
+        method=request.method,
+        url=f"{url}{'?' if names else ''}{names}",
+        headers=headers,
+        body=request.content,
+    )
 
 
 # Failures
