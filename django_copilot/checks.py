@@ -31,10 +31,15 @@ from .declaration import (
     never_readable,
 )
 from .exceptions import ConfigurationError
+from .reading_checks import reading_messages
 from .scope import own_scope
 from .values import FILLABLE
 
-PER_FIELD = ("copilot.W022", "copilot.W023", "copilot.W035", "copilot.W036")  # harness_silence takes these
+# harness_silence takes these.
+PER_FIELD = (
+    *("copilot.W022", "copilot.W023", "copilot.W035", "copilot.W036", "copilot.W084", "copilot.W085"),
+    *("copilot.W087", "copilot.W091", "copilot.W093", "copilot.W095"),
+)
 CLASHING = ("list", "persist")
 ATTRIBUTES = {name for name in vars(Declaration) if name.startswith(("harness_", "get_harness_"))}
 MAY_BE_ZERO = ("MODEL_RETRIES", "HISTORY_MESSAGES", "HISTORY_CHARS")
@@ -176,6 +181,7 @@ def _check_admin(model_admin: Any) -> Iterator[checks.CheckMessage]:
             id="copilot.W017",
         )
     if not is_declared(model_admin):
+        yield from (message for _name, message in reading_messages(model_admin))
         return
     yield from _check_inherited(cls)
     silenced: set[tuple[str, str]] = set()
@@ -202,6 +208,11 @@ def _check_admin(model_admin: Any) -> Iterator[checks.CheckMessage]:
                     used.add((str(message.id), name))
                 else:
                     yield message
+    for name, message in reading_messages(model_admin):
+        if (message.id, name) in silenced:
+            used.add((str(message.id), name))
+        else:
+            yield message
     if "harness_silence" in vars(cls):
         for ident, name in sorted(silenced - used):
             yield checks.Warning(
@@ -247,7 +258,13 @@ def _check_mixin(model_admin: Any) -> Iterator[checks.CheckMessage]:
 
 
 def _check_inherited(cls: type) -> Iterator[checks.CheckMessage]:
-    for attribute in ("harness_list", "harness_persist"):
+    for attribute in (
+        "harness_list",
+        "harness_persist",
+        "harness_show",
+        "harness_inlines",
+        "harness_computed",
+    ):
         owner = next(base for base in cls.__mro__ if attribute in vars(base))
         if owner is not cls and owner is not Declaration and getattr(cls, attribute):
             yield checks.Warning(
