@@ -87,6 +87,17 @@ def test_nothing_is_sent_and_nothing_is_stored(store: Any, provider: Loopback) -
     assert not [each["sql"] for each in captured if each["sql"].split()[0] in ("INSERT", "UPDATE", "DELETE")]
 
 
+def test_an_opaque_name_that_was_made_on_the_way_is_not_kept(
+    store: Any, provider: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def with_name(site: Any, scope: Any, user: Any, page: Any) -> None:
+        Reference.objects.create(token="ref_x", user_id=user.pk, model="store.order", object_pk="1")
+
+    monkeypatch.setattr("django_copilot.management.commands.copilot_egress.page_context", with_name)
+    egress()
+    assert not Reference.objects.exists()
+
+
 def test_method_address_and_headers_are_printed_and_no_key(
     store: Any, provider: Loopback, settings: Any
 ) -> None:
