@@ -107,6 +107,7 @@ class ShelfAdmin(ModelAdmin):
 
     fields = ["number", "title"]
     list_display = ["number", "title"]
+    search_fields = ["title"]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
