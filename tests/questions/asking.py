@@ -24,7 +24,7 @@ QUESTIONS = [*READING, *COUNTING]
 SAID = [
     pytest.param(each, language, id=f"{language} {each.name}") for each in QUESTIONS for language in each.said
 ]
-HERE_IN = {language: HERE for language in ("en", "pl", "ru")}
+HERE_IN = dict.fromkeys(("en", "pl", "ru"), HERE)
 
 
 def client_for(store: Any, who: str, language: str) -> Client:
@@ -67,7 +67,9 @@ def assert_answers(question: Question, table: Mapping[str, Any]) -> None:
         else:
             assert sorted(made, key=str) == sorted(wanted_groups, key=str)
             numbers = [row[len(question.args.get("by", ()))] for row in made]
-            assert [float(each) for each in numbers] == sorted((float(each) for each in numbers), reverse=True)
+            assert [float(each) for each in numbers] == sorted(
+                (float(each) for each in numbers), reverse=True
+            )
 
 
 def _plain(value: Any) -> Any:

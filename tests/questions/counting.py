@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db.models import Count, Max, Min, Sum
 
-from .asked import FRIDAY, NOVEMBER, OCTOBER, Question, ask, average, by_category, by_period, money
+from .asked import FRIDAY, LANGUAGES, NOVEMBER, OCTOBER, Question, ask, average, by_category, by_period, money
 
 COUNT = [{"op": "count"}]
 
@@ -69,7 +69,7 @@ COUNTING: list[Question] = [
         "waiting or paid", "admin", "count_order", {"filters": {"status": {"in": ["pending", "paid"]}}},
         "how many orders are pending or paid?",
         "ile zamówień jest oczekujących lub opłaconych?",
-        "сколько ожидающих или оплаченных заказов?",
+        "сколько заказов ожидает или оплачено?",
         count=lambda s: s.orders.filter(status__in=["pending", "paid"]).count(),
     ),
     # -- sums -------------------------------------------------------------------------------------
@@ -172,6 +172,14 @@ COUNTING: list[Question] = [
             ([region, status], [n])
             for region, status, n in s.orders.order_by().values("region", "status").annotate(n=Count("pk")).values_list("region", "status", "n")
         ],
+    ),
+    ask(
+        "the greatest category", "viewer", "summarise_product", {"measures": COUNT, "by": ["category"]},
+        "which category has the most products?",
+        "która kategoria ma najwięcej produktów?",
+        "в какой категории больше всего товаров?",
+        groups=lambda s: [([name], [n]) for name, n in by_category(s.products, n=Count("pk"))],
+        offline=dict.fromkeys(LANGUAGES, "two kinds of record are named, and which of them is counted is not told"),
     ),
     ask(
         "customers by country", "manager", "summarise_customer", {"measures": COUNT, "by": ["country"]},

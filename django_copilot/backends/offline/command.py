@@ -19,6 +19,7 @@ class Target:
     id: str = ""
     text: str = ""
     fields: tuple[str, ...] = ()
+    place: bool = False  # of a town or a country, not of a record
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,7 +31,7 @@ def read_conditions(
         ):
             columns = tuple(field.name for field in entity.place_fields())
             if columns:
-                draft.target = Target(text=written(loose[at + 1 : end], source), fields=columns)
+                draft.target = Target(text=written(loose[at + 1 : end], source), fields=columns, place=True)
             else:
                 draft.unread += loose[at + 1 : end]
             at = end

@@ -39,7 +39,7 @@ def grouped(language: Language, entity: Entity, command: Command, result: Mappin
     if not command.by:
         return f"{head}: {_numbers(language, groups[0])}."
     lines = [
-        f"- {', '.join(_key(language, fields.get(name), part) for name, part in _pairs(command.by, each))}: "
+        f"- {', '.join(_key(language, fields.get(name), part, every=command.every) for name, part in _pairs(command.by, each))}: "
         f"{_numbers(language, each)}"
         for each in groups[:_GROUPS]
     ]
@@ -56,11 +56,13 @@ def _numbers(language: Language, group: Mapping[str, Any]) -> str:
     return ", ".join(say(language, "nothing_named") if each is None else str(each) for each in values)
 
 
-def _key(language: Language, field: Field | None, part: Any) -> str:
+def _key(language: Language, field: Field | None, part: Any, *, every: str) -> str:
     if part in (None, ""):
         return say(language, "nothing_named")
     if isinstance(part, Mapping):
         return str(part.get("label") or part.get("id"))
+    if every == "month" and field is not None and field.kind in ("datetime", "date"):
+        return str(part)[:7]
     choice = next((each for each in field.choices if each.value == part), None) if field else None
     return choice.labels.get(language, str(part)) if choice is not None else str(part)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from .lexicon import Entity, Field, field_at
 from .periods import UNITS, date_of, day_number_at, period_at
-from .tokens import Token, written
+from .tokens import Token, same_word, written
 from .values import Context, choice_at, plain_decimal, unit_used
 from .words import (
     ASCENDING,
@@ -50,6 +50,7 @@ from .words import (
 NUMBERS = ("decimal", "integer", "float")
 DATES = ("datetime", "date")
 GROUPED = ("choice", "one", "boolean", "text", *DATES)
+_LONG = 5  # letters of a word that tells of which date is spoken
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
@@ -201,7 +202,20 @@ class _Reader:
         return found if all(map(self._free, range(at, at + found[2]))) else None
 
     def _is_placed(self, at: int) -> bool:
-        return self._free(at) and self.tokens[at].folded in PLACED
+        """Tell whether a word says of what a date is: "placed", or the long word of such a field's name."""
+        if not self._free(at) or self.tokens[at].kind != "word":
+            return False
+        names = (
+            (word, phrase.language)
+            for one in self.ranged
+            if one.kind in DATES
+            for phrase in one.phrases
+            for word in phrase.words
+        )
+        said = self.tokens[at].folded
+        return said in PLACED or any(
+            len(word) >= _LONG and same_word(said, *name) for name in names for word in name[:1]
+        )
 
     def _range(self, start: int, end: int, kind: str, given: Any) -> int:
         kinds = DATES if kind == "time" else NUMBERS

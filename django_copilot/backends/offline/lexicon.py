@@ -299,10 +299,11 @@ def _with_short_names(fields: Sequence[Field]) -> tuple[Field, ...]:
 
 
 def _short(phrase: Phrase) -> Phrase | None:
-    """Return a name without its qualifier: the first word in English, the last one elsewhere."""
+    """Return a name without its qualifier: the first word in English or if it is cut short, else the last one."""
     if len(phrase.words) < 2:
         return None
-    words = phrase.words[1:] if phrase.language == "en" else phrase.words[:-1]
+    first = phrase.language == "en" or len(phrase.words[0]) < 3
+    words = phrase.words[1:] if first else phrase.words[:-1]
     if any(word in PLAIN[language] for word in words for language in LANGUAGES) or len(words[0]) < 3:
         return None
     return Phrase(words=words, language=phrase.language)

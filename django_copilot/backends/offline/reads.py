@@ -96,7 +96,7 @@ class Reads:
             arguments["order_by"] = list(command.order_by)
         if command.after:
             arguments["after"] = command.after
-        searching = target is not None and bool(target.fields) and not target.id
+        searching = target is not None and bool(target.fields) and not target.id and not target.place
         for attempt in self._attempts(entity, filters):
             results = [self.turn.read(spec, arguments | one) for one in attempt]
             if self.turn.wanted:
@@ -116,7 +116,7 @@ class Reads:
             return [[plain]]
         if target.id or not target.fields:
             return [[{"filters": {**filters, "id": target.id or target.text}}]]
-        if entity.is_searched:
+        if entity.is_searched and not target.place:
             texts = [searched(target.text), searched(target.text, ending=_ENDING[self.language])]
             return [[plain | {"search": text}] for text in dict.fromkeys(texts) if text]
         first, *others = target.fields
@@ -134,7 +134,7 @@ class Reads:
         narrowed: dict[str, Any] = {}
         if target is not None and (target.id or not target.fields):
             filters["id"] = target.id or target.text
-        elif target is not None and entity.is_searched:
+        elif target is not None and entity.is_searched and not target.place:
             narrowed["search"] = searched(target.text)
         elif target is not None:
             filters[target.fields[0]] = target.text
@@ -170,12 +170,12 @@ class Reads:
         return text_reply(self._say("history"))
 
     def _list(self, entity: Entity, spec: ToolSpec, narrowed: Mapping[str, Any]) -> ModelReply:
-        arguments = {name: value for name, value in narrowed.items() if name != "search"}
-        if "search" in narrowed:  # a list is opened by filters and ids only
+        arguments: dict[str, Any] = dict(narrowed)
+        if "search" in narrowed:  # a list is opened by filters or by ids
             rows = self._rows_named(entity, narrowed)
             if isinstance(rows, ModelReply):
                 return rows
-            arguments["ids"] = [str(row.get("id", "")) for row in rows]
+            arguments = {"ids": [str(row.get("id", "")) for row in rows]}
         if self.command.action:
             action = _action(entity.actions(), self.command.action)
             if not action:
@@ -290,7 +290,10 @@ def searched(text: str, *, ending: int = 0) -> str:
     while len(words) > 1 and is_plain_word(fold(words[0])):
         words = words[1:]
     if ending:
-        words = [word[: max(3, len(word) - (ending if len(word) > 2 * ending else 1))] for word in words]
+        words = [
+            word[: max(3, len(word) - (ending if len(word) > 2 * ending else 1))] if word.isalpha() else word
+            for word in words
+        ]
     return " ".join(words)
 
 

@@ -59,7 +59,7 @@ def understand(
     language = language_of(tokens, fallback=fallback, nouns=spoken)
     verb = next(((at, found[0]) for at, token in enumerate(tokens) if (found := verb_at(token))), None)
     first = nouns[0][0] if nouns else len(tokens)
-    asked, asking = _asked(tokens[:first], verb[1] if verb is not None else None)
+    asked, asking = _asked(tokens[:first], verb)
     if asked is not None:
         verb = (verb[0] if verb is not None else asking.start), asked
     context = Context(source=text, language=language, today=today)
@@ -81,16 +81,18 @@ def understand(
     return min(commands, key=_doubt)
 
 
-def _asked(tokens: Sequence[Token], verb: Intent | None) -> tuple[Intent | None, range]:
+def _asked(tokens: Sequence[Token], verb: tuple[int, Intent] | None) -> tuple[Intent | None, range]:
     """Return what the words before the noun ask for besides a plain reading, and their places."""
+    # "Change the number of order 12" counts nothing.
+    barred = verb[0] if verb is not None and verb[1] in FORMS else len(tokens)
+    kinds: tuple[tuple[Intent, tuple[str, ...]], ...] = (("history", HISTORY), ("count", COUNT))
     for at, token in enumerate(tokens):
         if token.kind != "word":
             continue
-        if verb not in FORMS:
-            for intent, words in (("history", HISTORY), ("count", COUNT)):
-                length = said_at(tokens, at, words)
-                if length:
-                    return intent, range(at, at + length)  # type: ignore[return-value]
+        for intent, words in kinds:
+            length = said_at(tokens, at, words)
+            if length and at < barred:
+                return intent, range(at, at + length)
         listed = any(following.folded in A_LIST for following in tokens[at + 1 : at + 3])
         if token.folded in MARK or (token.folded in OPEN and listed):
             return "list", range(at, at + 1)
@@ -183,6 +185,7 @@ def _command(
         draft.unread += draft.empty  # "change the city and the country to Paris" is not about one of them
     if reads:
         read_conditions(loose, entity, fields, draft, context.source)
+        _agree(further, draft)
     elif intent == "delete":
         # "All" and "the last one" name no record: she is asked which, for there is no deleting of many.
         loose = [token for token in loose if token.folded not in ALL]
@@ -209,6 +212,16 @@ def _command(
         action=_meanings(action, fields),
         unread=written([token for token in draft.unread if not is_plain(token)], context.source),
     )
+
+
+def _agree(further: Further, draft: Draft) -> None:
+    """Keep one condition of each field: "paid but not shipped" is paid, and where two don't agree neither is read."""
+    for name in {*further.filters} & {*draft.values}:
+        value, among = draft.values[name][1], further.filters[name]
+        if isinstance(value, Plain) and isinstance(among, dict) and value.value in among.get("in", ()):
+            del further.filters[name], further.said[name]
+        else:
+            draft.unreadable.append((draft.values[name][0], further.said[name]))
 
 
 def _action(tokens: Sequence[Token]) -> list[Token]:

@@ -42,7 +42,7 @@ VERBS: Mapping[Language, Mapping[Intent, Words]] = {
     "pl": {
         "query": Words(
             "pokaż pokazać pokazuj wyświetl* wypisz wypisać lista listę znajdź znaleźć szukaj szukam "
-            "wyszukaj poszukaj podaj daj zobacz zobaczyć jakie które"
+            "wyszukaj poszukaj podaj daj zobacz zobaczyć jakie które jaki jaka"
         ),
         "create": Words("dodaj dodać utwórz utworzyć stwórz stworzyć załóż założyć wprowadź nowy nowa nowe"),
         "change": Words("zmień zmienić ustaw ustawić zaktualiz* edytuj* popraw* zmodyfik* otwórz oznacz"),
@@ -51,7 +51,7 @@ VERBS: Mapping[Language, Mapping[Intent, Words]] = {
     "ru": {
         "query": Words(
             "покажи* показать показывай выведи* вывести отобрази* список найди* найти ищи поищи* искать "
-            "дай дайте какие какой"
+            "дай дайте какие какой какая какое"
         ),
         "create": Words("создай* создать добавь* добавить заведи* завести новый новая новое новую"),
         "change": Words(
@@ -67,16 +67,16 @@ PLAIN: Mapping[Language, Words] = {
     "en": Words(
         "a an the of for me us my our please with where whose that who is are was be has have having and "
         "or in on at by from to as this these those it its there can could you would i want like need do "
-        "list records entries store up some now kindly thanks thank hi hello we did do does been still currently"
+        "list records entries store up some now kindly thanks thank hi hello we did do does been were still currently but"
     ),
     "pl": Words(
         "i oraz a z ze w we o od dla do na mi nam mój moje proszę gdzie który która których którzy które "
         "ma mają mieć jest są się to ten tego czy możesz chcę chciałbym listę lista rekordy teraz dzięki "
-        "dziękuję mnie u mamy było była były obecnie jeszcze nas"
+        "dziękuję mnie u mamy było była były obecnie jeszcze nas ale lecz"
     ),
     "ru": Words(
         "и а с со в во о от для до на из к мне нам мой мои пожалуйста где который которая которых которые "
-        "есть это этот у ли можешь можете хочу список записи сейчас спасибо мной нас было были"
+        "есть это этот у ли можешь можете хочу список записи сейчас спасибо мной нас было были но"
     ),
 }
 LATEST = Words(
