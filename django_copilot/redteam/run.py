@@ -54,6 +54,7 @@ PARTS: tuple[Part, ...] = (
     Part("gate", "model:gate_calls", share=0.92, batch=2_000),
     Part("turns", "model:turns", share=0.04, batch=500),
     Part("interference", "interference:run", share=0.02, least=360, batch=600),
+    Part("references", "references:run", share=0.004, least=400, batch=400),
     Part("client", "client.attack:run", share=0.02, least=600, batch=600, own_rows=True),
     Part("streams", "model:streams", batch=5_000),
     Part("machine", "machine.rules:run", share=0.002, least=300, batch=500, own_rows=True),

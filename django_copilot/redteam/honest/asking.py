@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -13,11 +13,15 @@ from django.db import connections, transaction
 from django.test.utils import override_settings
 from django.urls import reverse
 
-from ...backends.scripted import Call, Script, Text, running
+from ...backends.scripted import Call, Calls, Script, Text, running
+from ...testing import sent_text
 from ..people import Actor
 from ..world import World
 
 _ROUNDS = 8  # that a scripted model goes on talking
+_AT_ONCE = 8  # calls of one round, at most
+
+Asked = tuple[str, Mapping[str, Any]] | Sequence[tuple[str, Mapping[str, Any]]] | None
 
 
 class Problem(Exception):
@@ -55,11 +59,12 @@ class Person:
         self.case = ""  # what is being asked, for findings
         self.scripted = False  # whether a scripted model answers in place of the offline one
         self.told_to_model: list[dict[str, Any]] = []  # the results of the tools that it called last
+        self.sent: list[str] = []  # what it was last asked with, of each round everything
 
     def say(
         self,
         message: str,
-        call: tuple[str, Mapping[str, Any]] | None = None,
+        call: Asked = None,
         *,
         stream: bool = False,
         **more: Any,
@@ -88,11 +93,13 @@ class Person:
         return answer
 
     @contextmanager
-    def model(self, call: tuple[str, Mapping[str, Any]] | None) -> Iterator[None]:
+    def model(self, call: Asked) -> Iterator[None]:
+        """Let the scripted model make a call, or one round of calls after the other, where it is the one that answers."""
         if not self.scripted:
             yield
             return
-        first = [Call(call[0], dict(call[1]))] if call is not None else []
+        calls = [Call(name, dict(arguments)) for name, arguments in _several(call)]
+        first = [Calls(*calls[at : at + _AT_ONCE]) for at in range(0, len(calls), _AT_ONCE)]
         script = Script(*first, *[Text("All right.")] * _ROUNDS)
         with override_settings(COPILOT={**settings.COPILOT, "BACKEND": "scripted"}):
             running.append(script)
@@ -101,6 +108,7 @@ class Person:
             finally:
                 running.remove(script)
                 messages = script.requests[-1].messages if script.requests else ()
+                self.sent = [sent_text(each) for each in script.requests]
                 self.told_to_model = [json.loads(each.text) for each in messages if each.role == "tool"]
 
     def open(self, path: str, query: Mapping[str, Any] | None = None) -> str:
@@ -148,6 +156,11 @@ class Person:
     def judge(self, text: str, what: str) -> None:
         """Look for hidden values in what came out."""
         self.world.check_output(self.actor, self.site, text, what=what, case=self.case)
+
+
+def _several(call: Asked) -> Sequence[Any]:
+    """Return one call, or several, or none, as a sequence."""
+    return [call] if isinstance(call, tuple) else call or ()
 
 
 def _text(response: Any) -> str:
