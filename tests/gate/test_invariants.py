@@ -318,14 +318,20 @@ def test_invariant_2_the_actor_is_loaded_anew_for_each_call(orders: Orders) -> N
 # -- 3 -------------------------------------------------------------------------------------------------
 
 
-def test_invariant_3_rows_come_from_the_admin_and_each_is_asked_for(orders: Orders) -> None:
+def test_invariant_3_rows_come_from_the_admin_and_each_is_asked_for(
+    orders: Orders, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Guards hazards 3 and 15."""
-    rows = run("support", "query_order", {"limit": 50}).content["rows"]
-    seen = {int(row["id"]) for row in rows}
     allowed = set(Order.objects.filter(region="north", customer__vip=False).values_list("pk", flat=True))
-    assert seen
-    assert seen <= allowed
-    assert orders.vip not in seen
+    for _each in range(2):
+        rows = run("support", "query_order", {"limit": 50}).content["rows"]
+        seen = {int(row["id"]) for row in rows}
+        assert seen
+        assert seen <= allowed
+        assert orders.vip not in seen
+        # And where a project says of all rows what is not so of each.
+        model_admin = type(admin.site.get_model_admin(Order))
+        monkeypatch.setattr(model_admin, "get_harness_rows", lambda self, request, rows: rows)
     assert judge("support", "open_order_form", {"id": str(orders.south)}) == "not_found"
 
 

@@ -143,6 +143,13 @@ def test_only_what_is_readable_on_every_record_orders(entity: GetEntity, bend: B
     assert {"attributes", "photo", "category", "tags"}.isdisjoint(entity("manager", "product").orderable)
     bend(Product, get_fields=lambda self, request, obj=None: ["title"], list_display=["title"])
     assert entity("admin", "product").orderable == ("title",)
+
+    def fields(self: Any, request: Any, obj: Any = None) -> list[str]:
+        return ["title", *([] if obj is not None and obj.status == "archived" else ["price"])]
+
+    bend(Product, get_fields=fields)
+    assert "price" in entity("manager", "product").readable()
+    assert entity("manager", "product").orderable == ("title",)
     assert entity("admin", "category").orderable == ()  # not opted into
 
 
