@@ -23,6 +23,7 @@ from .words import (
     ONE,
     ORDINALS,
     POLITE,
+    THEM,
     THIS_ONE,
     Language,
     Words,
@@ -37,6 +38,7 @@ _LINE = re.compile(
 _ENGLISH = Words(
     "first second third fourth fifth sixth seventh eighth ninth tenth last one its him his her hers it"
 )
+_NTH = re.compile(r"([1-9]\d?)(?:st|nd|rd|th)", re.ASCII)
 _EARLIER = 6  # messages of the person that are looked at, going back
 
 
@@ -64,43 +66,58 @@ class Pointed:
     language: Language
 
 
-def last_shown(earlier: Sequence[ModelMessage]) -> list[Shown]:
-    """Return what the latest answer that showed something has shown, in its order."""
-    for message in reversed(earlier):
-        if message.role == "assistant" and (lines := _LINE.findall(message.text)):
-            return [Shown(number=int(number), entity=name, rows=int(rows)) for number, name, rows in lines]
-    return []
+def all_shown(earlier: Sequence[ModelMessage]) -> list[Shown]:
+    """Return what the earlier answers have shown, the latest last."""
+    return [
+        Shown(number=int(number), entity=name, rows=int(rows))
+        for message in earlier
+        if message.role == "assistant"
+        for number, name, rows in _LINE.findall(message.text)
+    ]
 
 
 def pointed(text: str, entities: Sequence[Entity], earlier: Sequence[ModelMessage]) -> Pointed | None:
     """Return a sentence that points at a row of what was shown last, None for any other."""
-    shown = last_shown(earlier)
+    shown = all_shown(earlier)
     tokens = tokenise(text) if shown else []
     if any((verb_at(token) or ("",))[0] == "create" for token in tokens[:3]):
         return None
     for at, token in enumerate(tokens):
-        place = next((n for n, words in enumerate(ORDINALS, 1) if token.folded in words), 0)
+        place = _place(token)
         last = not place and token.folded in LAST_ONE
-        if token.kind not in ("word", "number") or not (place or last):
+        if not (place or last):
             continue
         end = at + 1
         one = end < len(tokens) and tokens[end].folded in ONE
         end += one
         noun = _noun_at(tokens, end, entities)
-        chosen = next((each for each in reversed(shown) if noun and each.entity == noun[0].name), None)
-        if noun and (chosen is None or place == 1 or last):
+        if noun and (place == 1 or last):
             continue  # "the first orders", "the last order": no row of what was shown
         if (place == 1 or last) and not (one or _ends(tokens, end) or any(map(verb_at, tokens))):
             continue
-        chosen = chosen or shown[-1]
+        of_kind = [each for each in shown if not noun or each.entity == noun[0].name]
+        if not of_kind:
+            continue
+        # "The third" is of the latest list that has one, though a single record was looked at since then.
+        long = [each for each in of_kind if each.rows >= max(place, 2)]
+        chosen = (long or of_kind)[-1]
         end += noun[1] if noun else 0
         start = at - (at > 0 and tokens[at - 1].folded == "the")
-        if last:
-            place = chosen.rows
-        if place > chosen.rows:
-            place = 0
-        return _pointed(text, tokens, start, end, chosen, place)
+        row = chosen.rows if last else place if place <= chosen.rows else 0
+        return _pointed(text, tokens, start, end, chosen, row)
     return _pronoun(text, tokens, entities, shown)
+
+
+def _place(token: Token) -> int:
+    """Return which place an ordinal names, 0 if a word is none."""
+    if token.kind != "word":
+        return 0
+    digits = _NTH.fullmatch(token.folded)
+    return (
+        int(digits[1])
+        if digits
+        else next((n for n, words in enumerate(ORDINALS, 1) if token.folded in words), 0)
+    )
 
 
 def _pronoun(
@@ -125,7 +142,7 @@ def _pronoun(
 def _pointed(text: str, tokens: Sequence[Token], start: int, end: int, shown: Shown, place: int) -> Pointed:
     said = tokens[start:end]
     cyrillic = any("\u0400" <= letter <= "\u04ff" for token in said for letter in token.text)
-    english = any(token.folded in _ENGLISH for token in said)
+    english = any(token.folded in _ENGLISH or _NTH.fullmatch(token.folded) for token in said)
     return Pointed(
         before=text[: said[0].start],
         shown=shown,
@@ -152,7 +169,7 @@ def again(
     more = bool(tokens) and said_at(tokens, 0, MORE_ROWS) == len(tokens)
     if not (more or _only_counts(tokens)):
         return None
-    shown = last_shown(earlier)
+    shown = all_shown(earlier)
     if not shown:
         return None
     for message in [each for each in reversed(earlier) if each.role == "user"][:_EARLIER]:
@@ -174,7 +191,9 @@ def again(
 def _only_counts(tokens: Sequence[Token]) -> bool:
     length = said_at(tokens, 0, COUNT) if tokens else 0
     rest = tokens[length:]
-    return bool(length) and all(is_plain(token) or token.folded in THIS_ONE for token in rest)
+    return bool(length) and all(
+        is_plain(token) or token.folded in THIS_ONE or token.folded in THEM for token in rest
+    )
 
 
 def _noun_at(tokens: Sequence[Token], at: int, entities: Sequence[Entity]) -> tuple[Entity, int] | None:

@@ -230,6 +230,8 @@ class Reads:
         return text_reply(text, understood(self.language, entity, self.command, result), only)
 
     def _nothing(self, entity: Entity) -> ModelReply:
+        if self.command.after:
+            return text_reply(self._say("no_more"))
         conditions = []
         for field, value in self.command.values:
             shown = (

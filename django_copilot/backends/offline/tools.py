@@ -15,9 +15,9 @@ from ..base import ModelReply, ToolSpec
 from .follow import Pointed
 from .lexicon import Entity
 from .texts import TEXTS, say
-from .tokens import fold
+from .tokens import fold, tokenise
 from .turn import Turn
-from .words import Language
+from .words import HISTORY, VERBS, Language, is_plain_word, said_at
 
 _ALIKE = 4  # letters at the beginning that a verb and a tool's name share
 _TRIM = " \t\r\n,;:=\"'„”“«»"
@@ -46,12 +46,17 @@ def tool_reply(
 
 
 def _begins(said: str, spec: ToolSpec) -> bool:
-    """Tell whether words are the beginning of a tool's title or name: "refund" of "Refund a payment"."""
-    words = fold(said).split()
-    names = [fold(name.replace("_", " ")).split() for name in (spec.title, spec.name)]
-    return bool(words) and any(
-        name[:1] and len(name[0]) >= _ALIKE and name[0][:_ALIKE] == words[0][:_ALIKE] for name in names
-    )
+    """Tell whether words name a tool: "refund" of "Refund a payment", and not the "change" of any other change."""
+    if said_at(tokenise(said), 0, HISTORY):
+        return False  # "who changed the second one" changes nothing
+    words = [word for word in fold(said).split() if not is_plain_word(word)]
+    for name in (spec.title, spec.name.replace("_", " ")):
+        known = {word[:_ALIKE] for word in fold(name).split()}
+        if words and all(len(word) >= _ALIKE and word[:_ALIKE] in known for word in words):
+            return len(words) > 1 or not any(
+                words[0] in verbs for each in VERBS.values() for verbs in each.values()
+            )
+    return False
 
 
 def _for_row(

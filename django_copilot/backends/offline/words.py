@@ -336,7 +336,8 @@ ORDINALS: tuple[Words, ...] = (
 LAST_ONE = Words(
     "last ostatni ostatnie ostatnia ostatniego ostatnią последний последнюю последнее последняя последнего"
 )
-THIS_ONE = Words("it its him his her hers tego tej jego jej tę go его ее ей ему этого этой")
+THIS_ONE = Words("it its him his her hers tego tej jego jej tę go его ее ей ему этого этой него нее ней нему")
+THEM = Words("they them these ich их")
 ONE = Words("one ones")
 MORE_ROWS = (
     *("more", "next", "next_page", "show_more", "show_me_more", "the_next_page", "the_next_ones", "go_on"),
