@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 _ROW = re.compile(r"r([1-9][0-9]{0,4})\.([1-9][0-9]{0,2})", re.ASCII)
-_HANDLE = re.compile(rf"‹([A-Za-z_][A-Za-z0-9_]{{0,99}}) ({_ROW.pattern})›", re.ASCII)
+HANDLE = re.compile(rf"‹([A-Za-z_][A-Za-z0-9_]{{0,99}}) ({_ROW.pattern})›", re.ASCII)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +75,7 @@ def is_row(given: Any) -> bool:
 
 def is_handle(given: Any) -> bool:
     """Tell whether a value from a model has the form of a handle."""
-    return isinstance(given, str) and _HANDLE.fullmatch(given) is not None
+    return isinstance(given, str) and HANDLE.fullmatch(given) is not None
 
 
 def handle(name: str, reference: str) -> str:
@@ -85,6 +85,6 @@ def handle(name: str, reference: str) -> str:
 
 def parts_of(given: str) -> tuple[str, str]:
     """Return the field's name and the reference of a handle."""
-    found = _HANDLE.fullmatch(given)
+    found = HANDLE.fullmatch(given)
     assert found is not None
     return found[1], found[2]

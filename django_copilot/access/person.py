@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from typing import Any
@@ -11,14 +12,17 @@ from django.contrib.admin import AdminSite
 from django.db import models
 
 from ..declaration import Entity, admin_of, entities_of, is_declared, model_field
+from ..display import display
 from ..exceptions import CallError, Refused
-from ..references import References, is_handle, parts_of
+from ..references import HANDLE, References, is_handle, parts_of
 from ..scope import PERMISSION, ScopedRequest
 from ..values import has_choices
 from .entity import EntityAccess
 from .rows import NOT_FOUND, RowAccess, ask_hook
 
 logger = logging.getLogger("django_copilot")
+
+SPOKEN_CHARS = 300  # of one value that stands in a sentence
 
 
 def may_use(site: AdminSite, user: Any, request: Any) -> str:
@@ -147,6 +151,21 @@ class Access:
         if not isinstance(source, models.CharField | models.TextField):
             raise CallError("That handle stands for no text.", code="invalid_handle")
         return source.value_from_object(obj)
+
+    def read_out(self, text: str) -> str:
+        """Return a text of the model's as the person reads it: with the values that its handles stand for.
+
+        A handle of nothing that she may see now stays as it is.
+        """
+
+        def value(found: re.Match[str]) -> str:
+            try:
+                source, obj = self._handled(found[0])
+            except CallError:
+                return found[0]
+            return display(source, source.value_from_object(obj))[:SPOKEN_CHARS]
+
+        return HANDLE.sub(value, text)
 
     def _handled(self, handle: str) -> tuple[Any, Any]:
         """Return the field and the record of a handle, as they may be seen now. Raises CallError."""

@@ -216,7 +216,7 @@ class _Again:
             "role": message.role,
             "text": _("This answer is hidden, because you may not see what it speaks of any more.")
             if withheld
-            else message.text,
+            else self.access.read_out(message.text),
             "withheld": withheld,
             "created_at": message.created_at,
             "results": results,

@@ -33,6 +33,7 @@ from ..plans import projection, proposals, trail
 from ..plans.deciders import Decider
 from ..plans.texts import reply_of
 from ..reading import TABLES_BYTES, fit_table
+from ..references import HANDLE
 from ..scope import Scope, enter_scope
 from ..switch import is_off
 from ..tools.base import Asked, Failed, Found, Outcome, Planned, Proposed, ReadDone, Told
@@ -440,8 +441,15 @@ class _Driver:
                 plan=made if planned is not None else None,
             )
             self.flush()
-        self.result.reply = message.text
+        self.result.reply = self.for_person(message.text)
         return self.result
+
+    def for_person(self, text: str) -> str:
+        """Return an answer as the person reads it; what is stored and what a model gets again has handles."""
+        if HANDLE.search(text) is None:
+            return text
+        with enter_scope(self.scope, self.turn.user_id) as request:
+            return Access(self.site, request, self.briefing.references).read_out(text)
 
     def fail(self, code: str) -> Result:
         """Close the turn as failed."""

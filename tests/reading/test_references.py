@@ -236,6 +236,27 @@ def test_the_person_sees_the_values_and_the_model_gets_handles(login: Login) -> 
     assert_not_sent(model, "only@her", "600 100")
 
 
+def test_a_handle_in_an_answer_is_read_out_to_the_person_only(login: Login, store: Any) -> None:
+    Customer.objects.update(email="only@her.example")
+    client = login("support")
+    said = "Write to ‹email r1.1›, not to ‹api_token r1.1› or ‹email r9.9›."
+    with script(Call("query_customer", {"fields": ["name", "email"], "limit": 1}), Text(said)):
+        answer = ask(client, "His e-mail address?")
+    read = "Write to only@her.example, not to ‹api_token r1.1› or ‹email r9.9›."
+    assert answer["reply"] == read
+    assert Message.objects.get(role="assistant").text == said
+    with script(Text("Yes.")) as model:
+        ask(client, "Sure?", conversationId=answer["conversationId"])
+    assert said in sent_text(model.requests[0])
+    assert_not_sent(model, "only@her")
+    url = f"/admin/django_copilot/conversation/{answer['conversationId']}/"
+    shown = client.get(url, headers={"accept": "application/json"}).json()
+    assert shown["messages"][1]["text"] == read
+    for codename in ("view_customer", "change_customer"):
+        store.user("support").groups.get().permissions.remove(Permission.objects.get(codename=codename))
+    assert "only@her" not in client.get(url, headers={"accept": "application/json"}).content.decode()
+
+
 def test_what_the_model_gets_does_not_depend_on_what_is_shown(store: Any) -> None:
     calls = [
         ("query_customer", {"limit": 50}),
