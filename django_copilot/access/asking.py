@@ -8,7 +8,9 @@ from functools import cached_property
 from typing import Any
 
 from django.contrib.admin import ModelAdmin
+from django.contrib.admin.utils import model_format_dict
 from django.db import models
+from django.utils.inspect import func_supports_parameter
 
 from ..declaration import LOOKUPS, Declaration, model_field
 from .fields import FieldAccess
@@ -119,6 +121,27 @@ class AskAccess(FieldAccess):
             return ()
         offered: Collection[str] = ask_hook(ma, "get_actions", (), lambda: [*ma.get_actions(self.request)])
         return tuple(name for name in ma.harness_actions if name in offered)
+
+    def action_label(self, name: str) -> str:
+        """Return an action's text in the admin's list; its name where the admin gives none."""
+        ma = self.model_admin
+        return ask_hook(
+            ma,
+            "get_actions",
+            name,
+            lambda: str(ma.get_actions(self.request)[name][2] % model_format_dict(self.model._meta)),
+        )
+
+    def takes_parameters(self, query: Mapping[str, str]) -> bool:
+        """Tell whether this person's admin takes all these parameters of its list as filters."""
+        ma = self.model_admin
+        more = [self.request] if func_supports_parameter(ma.lookup_allowed, "request") else []
+        return ask_hook(
+            ma,
+            "lookup_allowed",
+            False,
+            lambda: all(ma.lookup_allowed(name, text, *more) for name, text in query.items()),
+        )
 
     # -- search ------------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ from ..prefill import fill_from_store, open_form
 from ..scope import enter_scope, page_url
 from ..snapshots import differences, snapshot
 from ..switch import is_off
-from ..tools.lists import RUN, action_label, told_of
+from ..tools.lists import RUN, told_of
 from ..values import clean_text
 from .base import ApiError, check_switch, json_answer, not_here, wants_json
 from .decisions import MakeAgainView, PlanPage
@@ -150,7 +150,7 @@ def ticks(plan: Plan, entity: EntityAccess) -> dict[str, Any]:
         visible = entity.visible({*keys})
     ids = [str(key) for key in keys if key in visible]
     ticked, press = told_of(entity, len(ids), action)
-    chosen = _("“%(action)s” is chosen.") % {"action": action_label(entity, action)} if action else ""
+    chosen = _("“%(action)s” is chosen.") % {"action": entity.action_label(action)} if action else ""
     return {
         "ids": ids,
         "action": action,

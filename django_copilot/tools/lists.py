@@ -16,15 +16,13 @@ from typing import Any
 from urllib.parse import urlencode
 
 import django
-from django.contrib.admin.utils import model_format_dict
 from django.contrib.admin.views.main import ALL_VAR
 from django.db import models
 from django.utils.duration import duration_string
-from django.utils.inspect import func_supports_parameter
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from ..access import EntityAccess, ask_hook
+from ..access import EntityAccess
 from ..access.rows import NOT_FOUND
 from ..database import limited
 from ..declaration import model_field
@@ -223,15 +221,7 @@ def _text(value: Any) -> str | None:
 
 def _allowed(entity: EntityAccess, query: Mapping[str, str]) -> dict[str, str] | None:
     """Return parameters that this person's admin takes, and that fit into an address; else None."""
-    model_admin, request = entity.model_admin, entity.request
-    asks = func_supports_parameter(model_admin.lookup_allowed, "request")
-
-    def takes_all() -> bool:
-        more = [request] if asks else []
-        return all(model_admin.lookup_allowed(name, text, *more) for name, text in query.items())
-
-    fits = len(urlencode(query)) <= MAX_ADDRESS and ask_hook(model_admin, "lookup_allowed", False, takes_all)
-    return dict(query) if fits else None
+    return dict(query) if len(urlencode(query)) <= MAX_ADDRESS and entity.takes_parameters(query) else None
 
 
 # -- what the person is told ------------------------------------------------------------------------------
@@ -243,7 +233,7 @@ def told_of(entity: EntityAccess, count: int, action: str) -> tuple[str, str]:
     values: dict[str, Any] = {
         "count": count,
         "name": str(meta.verbose_name if count == 1 else meta.verbose_name_plural),
-        "action": action_label(entity, action),
+        "action": entity.action_label(action) if action else "",
     }
     if not action:
         ticked = ngettext("%(count)d %(name)s is ticked.", "%(count)d %(name)s are ticked.", count)
@@ -260,18 +250,6 @@ def press(action: str) -> str:
     """Return which button of the admin runs what is chosen."""
     words = _("Press %(button)s to run it.") if action else _("Choose an action and press %(button)s.")
     return words % {"button": _(RUN)}
-
-
-def action_label(entity: EntityAccess, action: str) -> str:
-    """Return an action's text in the admin's list; its name where the admin gives none."""
-    if not action:
-        return ""
-
-    def label() -> str:
-        description = entity.model_admin.get_actions(entity.request)[action][2]
-        return str(description % model_format_dict(entity.model._meta))
-
-    return ask_hook(entity.model_admin, "get_actions", action, label)
 
 
 def _said_of_filtered(entity: EntityAccess, *, filtered: bool) -> str:
