@@ -79,6 +79,17 @@ class InlineAccess:
         self.model: type[models.Model] = relation.related_model
         self._shown_cache: dict[Any, frozenset[str]] = {}
 
+    @property
+    def is_seen(self) -> bool:
+        """Tell whether the person may see rows of this inline in general, whatever the record."""
+        ma, request = self.entity.model_admin, self.request
+
+        def ask() -> bool:
+            found = (each for each in ma.get_inline_instances(request) if shows_relation(each, self.relation))
+            return any(each.has_view_or_change_permission(request) for each in found)
+
+        return ask_hook(ma, "get_inline_instances", False, ask)
+
     def on(self, record: Any) -> InlineOnRecord | None:
         """Return what it shows of a record that may be viewed, or None where it is not hers to see."""
         try:
@@ -97,7 +108,7 @@ class InlineAccess:
             lambda: bool(inline.has_view_or_change_permission(request, record)),
         ):
             return None
-        fields = ask_hook(inline, "get_formset", (), lambda: self._fields(inline, record))
+        fields = ask_hook(inline, "get_formset", (), lambda: self._fields(inline, formset, record))
         if not fields:
             return None
         own = formset is not None or _chooses_rows(ma, inline)
@@ -140,12 +151,13 @@ class InlineAccess:
         kwargs = self.entity.model_admin.get_formset_kwargs(self.request, record, inline, prefix)
         return made(**kwargs).get_queryset()
 
-    def _fields(self, inline: Any, record: Any) -> tuple[str, ...]:
+    def _fields(self, inline: Any, formset: Any, record: Any) -> tuple[str, ...]:
         readonly = tuple(inline.get_readonly_fields(self.request, record))
-        key = None if _fields_depend_on_record(type(inline)) else (type(inline), readonly)
+        depends = formset is not None or _fields_depend_on_record(type(inline))
+        key = None if depends else (type(inline), readonly)
         shown = self._shown_cache.get(key) if key is not None else None
         if shown is None:
-            shown = self._shown(inline, record, readonly)
+            shown = self._shown(inline, formset, record, readonly)
             if key is not None:
                 self._shown_cache[key] = shown
         child = self.access.entity_of(self.model)
@@ -161,10 +173,10 @@ class InlineAccess:
             )
         )
 
-    def _shown(self, inline: Any, record: Any, readonly: tuple[Any, ...]) -> frozenset[str]:
+    def _shown(self, inline: Any, formset: Any, record: Any, readonly: tuple[Any, ...]) -> frozenset[str]:
         """Return the names that the inline shows: as text, or in an input that shows what it holds."""
         names = flatten_fieldsets(inline.get_fieldsets(self.request, record))
-        inputs = inline.get_formset(self.request, record).form.base_fields
+        inputs = (formset or inline.get_formset(self.request, record)).form.base_fields
         return frozenset(
             name
             for name in names

@@ -58,3 +58,9 @@ def columns_for(entity: EntityAccess, query: Query) -> list[Column]:
     elif query.filters.get("id") is None or isinstance(query.filters["id"], Mapping):
         inlines = ()
     return [*Computed.all(entity, computed), *InlineRows.all(entity, inlines)]
+
+
+def columns_seen(entity: EntityAccess) -> set[str]:
+    """Return the columns that this person may read today of records in general."""
+    computed = {each.name for each in Computed.all(entity, computed_names(entity))}
+    return computed | {each.name for each in InlineRows.all(entity, inline_names(entity)) if each.is_seen}

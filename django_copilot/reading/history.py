@@ -60,7 +60,7 @@ class History:
     entity: EntityAccess
     record: Any
     ident: str
-    fields: tuple[str, ...]  # that were looked at for the model
+    fields: tuple[str, ...]  # that the model is told a change of
     shown: tuple[Entry, ...]  # to the person
     shown_more: bool
     sent: tuple[Entry, ...]
@@ -199,18 +199,20 @@ def run_history(entity: EntityAccess, record: Any) -> History:
             ]
             related[name], more = related_values(entity.access, source, holders)
             told = merge(told, more)
+    told_of = {each.field for entry in sent[:HISTORY_ENTRIES] for each in entry.changes}
     return History(
         entity=entity,
         record=record,
         ident=entity.ids([record])[record.pk],
-        fields=readable,
+        fields=tuple(name for name in readable if name in told_of),
         shown=tuple(shown[:HISTORY_ENTRIES]),
         shown_more=len(shown) > HISTORY_ENTRIES,
         sent=tuple(sent[:HISTORY_ENTRIES]),
         sent_more=len(sent) > HISTORY_ENTRIES,
         names_people=_names_people(entity, versions.model),
         related=related,
-        told=merge(told, entity.told_by_ids),
+        # That a field is not in it tells of that field, too.
+        told=merge(told, entity.told_by_ids, {entity.entity.label: readable}),
     )
 
 

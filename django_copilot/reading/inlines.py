@@ -54,6 +54,11 @@ class InlineRows:
         for name in names:
             yield cls(InlineAccess(entity, name, relation_of(entity.model, name), declared[name]))
 
+    @property
+    def is_seen(self) -> bool:
+        """Tell whether the inline shows this person rows of records in general."""
+        return self._inline.is_seen
+
     def read(self, records: Sequence[Any]) -> None:
         """Read at most INLINE_ROWS rows of each record, and one more."""
         alike: dict[Any, tuple[InlineOnRecord, list[Any]]] = {}

@@ -388,7 +388,8 @@ def test_it_is_read_again_with_the_rights_of_then(
     stored = json.loads(json.dumps(outcome.read))
     assert stored == {"kind": "history", "entity": "store.product", "id": str(product.pk)}
     assert outcome.entity == "store.product"
-    assert "price" in outcome.fields
+    assert outcome.fields == ("status", "price")
+    assert {"title", "status", "price"} <= set(outcome.told["store.product"])
     assert outcome.sent_rows == 2
     again = read_again(entity("support", "product"), stored)
     assert isinstance(again, History)

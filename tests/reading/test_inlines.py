@@ -17,7 +17,7 @@ from django.test.utils import CaptureQueriesContext
 from django_copilot.access import Access, EntityAccess
 from django_copilot.conf import get_settings
 from django_copilot.reading import Query, Rows, run_query
-from django_copilot.reading.columns import column_names
+from django_copilot.reading.columns import column_names, columns_seen
 from django_copilot.reading.inlines import INLINE_ROWS
 from django_copilot.scope import Scope, enter_scope
 from example_project.store.admin import OrderLineInline
@@ -205,8 +205,16 @@ def test_an_inline_that_the_admin_leaves_out_is_left_out(bend: Bend, store: Any)
 
 
 def test_formsets_that_the_admin_leaves_out_are_left_out(bend: Bend, store: Any) -> None:
+    order = seen()
     bend(Order, get_formsets_with_inlines=lambda self, request, obj=None: iter(()))
-    assert lines("admin", seen()) is None
+    assert lines("admin", order) is None
+
+    def fewer(self: Any, request: Any, obj: Any = None) -> Any:
+        for inline in self.get_inline_instances(request, obj):
+            yield inline.get_formset(request, obj, exclude=["unit_price"]), inline
+
+    bend(Order, get_formsets_with_inlines=fewer)
+    assert set(lines("admin", order)[0]) == {"id", "product", "quantity"}
 
 
 def test_a_hook_that_fails_is_a_no(inline: Any, caplog: pytest.LogCaptureFixture, store: Any) -> None:
@@ -346,7 +354,8 @@ def test_fields_may_depend_on_the_parent(inline: Any, entity: GetEntity, store: 
     rows = read(entity("admin", "order"), "lines", limit=50)
     for row in rows.rows:
         names = {name for line in row.values["lines"] for name in line} - {"id"}
-        assert names <= ({"quantity"} if row.record.pk == few else {"quantity", "unit_price"})
+        shown = {"quantity"} if row.record.pk == few else {"quantity", "unit_price"}
+        assert names == (shown if row.values["lines"] else set())
     assert [each["name"] for each in rows.for_person()["columns"][0]["columns"]] == ["quantity", "unit_price"]
 
 
@@ -540,3 +549,28 @@ def test_rows_are_read_again_for_the_person(entity: GetEntity, store: Any) -> No
     assert again.texts()[0][-1].startswith(
         f"Product: {first['product']['label']}, Quantity: {first['quantity']}, "
     )
+
+
+def test_binary_data_is_never_read(project: Project) -> None:
+    from django.contrib.contenttypes.models import ContentType
+
+    class Inline(admin.TabularInline):  # type: ignore[type-arg]
+        model = depot.Note
+        fields = readonly_fields = ["title", "payload"]
+
+    inlines = {"note_set": ["title", "payload"]}
+    project.site({ContentType: declared(read=["model"], inlines=[Inline], harness_inlines=inlines)})
+    kind = ContentType.objects.get_for_model(depot.Note)
+    depot.Note.objects.create(title="shown", payload=b"kept", content_type=kind)
+    (row,) = of_project(project, "contenttype", id=str(kind.pk)).rows
+    assert [set(each) - {"id"} for each in row.values["note_set"]] == [{"title"}]
+
+
+def test_columns_that_are_seen_today(entity: GetEntity, bend: Bend, store: Any) -> None:
+    bend(Order, harness_computed=["total"], total=lambda self, obj: 1, list_display=["number", "total"])
+    assert columns_seen(entity("support", "order")) == {"lines", "total"}
+    bend(Order, list_display=["number"])
+    assert columns_seen(entity("support", "order")) == {"lines"}
+    take_away(store, "support", "view_orderline", "change_orderline")
+    assert columns_seen(entity("support", "order")) == set()
+    assert columns_seen(entity("support", "product")) == set()
