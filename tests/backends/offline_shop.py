@@ -256,3 +256,55 @@ ASK = _spec(
 )
 FIND = _spec("find_entities", "find", "", {"properties": {"words": _TEXT}, "required": ["words"]})
 ALL = (*(make(entity) for entity in _MODELS for make in (query, form, delete)), ASK)
+
+
+# -- the further tools, as a request tells of them where they are asked for ---------------------------------
+
+LOOSE = {
+    "order": ("status", "region", "placed_at"),
+    "product": ("status", "category", "price", "available_from"),
+}
+_NARROWING = {"filters": {"type": "object", "properties": {}}, "search": _TEXT}
+
+
+def wide(entity: str) -> ToolSpec:
+    """Return the query tool of an entity that takes ranges, several values, a search and an order."""
+    loose = LOOSE.get(entity, ())
+    filters = {name: {} if name in loose else schema for name, schema in READABLE[entity].items()}
+    parameters = {
+        "properties": {
+            "fields": {"type": "array", "items": _TEXT},
+            "filters": {
+                "type": "object",
+                "additionalProperties": False,
+                "properties": {"id": _TEXT, **filters},
+            },
+            "limit": {"type": "integer"},
+            "search": _TEXT,
+            "order_by": {"type": "array", "items": _TEXT},
+            "after": _TEXT,
+        }
+    }
+    return _spec(f"query_{entity}", "query", entity, parameters)
+
+
+def counting(entity: str) -> tuple[ToolSpec, ...]:
+    """Return the tools that count, sum up, tell the history and open the list of an entity."""
+    several = {"type": "array", "items": _TEXT}
+    action = {"action": {"enum": ["mark_as_shipped", "cancel"]}} if entity == "order" else {}
+    listed = {"filters": {"type": "object"}, "ids": several, **action}
+    summed = {"measures": {"type": "array"}, "by": several, "every": {"enum": ["day", "week", "month"]}}
+    return (
+        _spec(f"count_{entity}", "count", entity, {"properties": dict(_NARROWING)}),
+        _spec(f"summarise_{entity}", "summary", entity, {"properties": {**summed, **_NARROWING}}),
+        _spec(f"history_{entity}", "history", entity, {"properties": {"id": _TEXT}, "required": ["id"]}),
+        _spec(f"open_{entity}_list", "list", entity, {"properties": listed}),
+    )
+
+
+_ASKED = ("order", "product", "customer")
+FURTHER = (
+    *(spec for spec in ALL if spec.kind != "query" or spec.name.removeprefix("query_") not in _ASKED),
+    *(wide(entity) for entity in _ASKED),
+    *(spec for entity in _ASKED for spec in counting(entity)),
+)

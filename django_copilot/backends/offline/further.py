@@ -50,6 +50,7 @@ from .words import (
 NUMBERS = ("decimal", "integer", "float")
 DATES = ("datetime", "date")
 GROUPED = ("choice", "one", "boolean", "text", *DATES)
+_FAR = 5  # tokens from "average" to the field that it is of, at most
 _LONG = 5  # letters of a word that tells of which date is spoken
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
@@ -66,6 +67,12 @@ class Further:
     by: list[str] = field(default_factory=list)
     every: str = ""
     used: set[int] = field(default_factory=set)
+
+
+def compares(tokens: Sequence[Token], at: int) -> bool:
+    """Tell whether a word at a place leads to a value, and says nothing without one: "since", "over"."""
+    words = (*MORE, *LESS, *AT_LEAST, *AT_MOST)
+    return not is_plain(tokens[at]) and said_at(tokens, at, words) > 0
 
 
 def read_further(
@@ -295,13 +302,15 @@ class _Reader:
             length = said_at(self.tokens, at, SORTED) if self._free(at) else 0
             if not length:
                 continue
-            start = at + length
+            start, descending = at + length, False
+            if self._free(start) and self.tokens[start].folded in DESCENDING:
+                start, descending = start + 1, True
             if self._free(start) and self.tokens[start].folded in SORT_BY:
                 start += 1
             here = field_at(self.tokens, start, self.fields) if self._free(start) else None
             if here is None:
                 continue
-            end, descending = start + here[1], False
+            end = start + here[1]
             for near in range(end, min(end + 3, len(self.tokens))):
                 if self.tokens[near].folded in DESCENDING or self.tokens[near].folded in ASCENDING:
                     descending = self.tokens[near].folded in DESCENDING
@@ -329,24 +338,27 @@ class _Reader:
 
     def _sums(self, *, counted: bool) -> None:
         numbers = [one for one in self.fields if one.kind in NUMBERS]
+        named: set[int] = set()  # places of the fields: "average and highest price" names one for both
         for at in range(len(self.tokens)):
-            if not self._free(at):
-                continue
-            op, length = next(
-                ((op, n) for op, words in SUMS.items() if (n := said_at(self.tokens, at, words))), ("", 0)
-            )
+            op, length = self._op_at(at) if self._free(at) else ("", 0)
             start = at + length
-            while op and start < len(self.tokens) and start < at + length + 3:
-                here = field_at(self.tokens, start, numbers) if self._free(start) else None
-                if here:
+            while op and start < len(self.tokens) and start < at + length + _FAR:
+                here = field_at(self.tokens, start, numbers)
+                if here and (self._free(start) or start in named):
                     self.found.measures.append({"op": op, "field": here[0].name})
-                    self._use([*range(at, at + length), *range(start, start + here[1])])
+                    named |= {*range(start, start + here[1])}
+                    self._use([*range(at, at + length), *named])
                     break
-                start += 1
+                between = is_plain(self.tokens[start]) or start in self.noun or self._op_at(start)[0]
+                start = start + 1 if between else len(self.tokens)
         asked = counted or bool(self.found.measures)
         self._by(asked=asked)
         if self.found.by and not self.found.measures:
             self.found.measures = [{"op": "count"}]
+
+    def _op_at(self, at: int) -> tuple[str, int]:
+        found = ((op, said_at(self.tokens, at, words)) for op, words in SUMS.items())
+        return next((each for each in found if each[1]), ("", 0))
 
     def _by(self, *, asked: bool) -> None:
         for at in range(len(self.tokens)):

@@ -17,7 +17,7 @@ from .words import Words, small_number
 UNITS: dict[str, Words] = {
     "hour": Words("hour hours godzin* час часа часов часы"),
     "day": Words("day days dzień dnia dni dniu dniach день дня дней дни дню дням"),
-    "week": Words("week weeks tydzień tygodnia tygodniu tygodni tygodnie tygodniach недел*"),
+    "week": Words("week weeks tydzień tygodnia tygodniu tygodniem tygodni tygodnie tygodniach недел*"),
     "month": Words("month months miesiąc* miesięc* месяц*"),
     "quarter": Words("quarter quarters kwarta* квартал*"),
     "year": Words("year years rok roku lat lata год года году лет годы годам"),

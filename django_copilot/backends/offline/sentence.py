@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from .command import Command, Draft, Mark
 from .conditions import read_conditions
-from .further import Further, read_further
+from .further import Further, compares, read_further
 from .lexicon import Entity, Field, field_at, longest_at
 from .target import read_target
 from .tokens import Token, fold, tokenise, written
@@ -174,7 +174,10 @@ def _command(
         # What is named comes right after the noun, up to what was read already.
         end = min((at for at in taken if at >= start + length), default=len(tokens))
         found = read_target(reading, tokens[:end], start + length, entity, fields, context.source)
-        draft.target = found.target
+        if reads and found.used and compares(tokens, found.used.start):
+            draft.unread += tokens[found.used.start : found.used.stop]  # "since forever" is no name
+        else:
+            draft.target = found.target
         taken |= {*found.used}
     rest = [token for token in tokens if token.index not in taken]
     marks, before = _marks(rest, fields, reading, context)
