@@ -34,7 +34,7 @@ from .grammar import Grammar
 from .knowledge import known_of, references_of
 from .model import one_call, told_by
 from .people import Actor
-from .rights import Rights
+from .rights import Rights, tracked_by
 from .statements import HANDLE, Judge
 from .watch import UNSCOPED
 from .world import World
@@ -287,6 +287,11 @@ def _give_other_values(model: Any, field: Any, pks: list[Any], alias: str) -> No
 
         def other(key: Any) -> Any:
             return next((each for each in others if each != held[key]), held[key])
+    elif tracked_by(model) is not None:  # what was changed of it, in all versions, becomes no change at all
+        alike = next((value for value in held.values() if value is not None), None)
+
+        def other(key: Any) -> Any:
+            return other_value(field, alike)
     else:
 
         def other(key: Any) -> Any:

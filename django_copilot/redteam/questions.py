@@ -21,6 +21,11 @@ class Questions(Words):
         """Return a query."""
         rng, entity = self.rng, self._entity()
         arguments: dict[str, Any] = {}
+        alone = rng.random()  # nothing else that would spoil the call
+        if alone < 0.18:
+            name = "order_by" if alone < 0.08 else "search" if alone < 0.14 else "after"
+            made = {"order_by": self.order, "search": self.search, "after": self.key}[name](entity)
+            return f"query_{entity}", {name: made}
         if rng.random() < 0.5:
             arguments["fields"] = self._names(entity) if rng.random() < 0.9 else self.value()
             extras = self.known.extras.get(entity)
@@ -29,9 +34,9 @@ class Questions(Words):
         if rng.random() < 0.5:
             arguments["limit"] = rng.choice((1, 3, 50, 51, 10_000, 0, -1, True, 1.5, "5", None, 2**70))
         self._narrowed(entity, arguments)
-        if rng.random() < 0.2:
-            arguments["order_by"] = self.order(entity)
         if rng.random() < 0.12:
+            arguments["order_by"] = self.order(entity)
+        if rng.random() < 0.08:
             arguments["after"] = self.key(entity) if rng.random() < 0.6 else self.value()
         return f"query_{entity}", arguments
 
@@ -183,9 +188,11 @@ class Questions(Words):
                 (name, f"-{name}", f"--{name}", f"+{name}", "?", "-?", "pk", "-pk", "id", "", "-", name)
             )
 
+        any_field = str(rng.choice(self.known.fields.get(entity) or ("id",)))
         return rng.choice(
             (
-                lambda: [one()],
+                lambda: [any_field],
+                lambda: [f"-{any_field}"],
                 lambda: [one()],
                 lambda: [one(), one()],
                 lambda: [one()] * 2,

@@ -74,7 +74,9 @@ class Rights:
         found = frozenset().union(*(self._shown_by(each, pk) for each in self.admins(model)))
         found |= self.inlines.shown(model, pk)
         past = self.past_of(model, pk)
-        return found if past is None else found | (self.shown(*past) & _names(model))
+        if past is None or not self.opens_past(*past):
+            return found
+        return found | (self.shown(*past) & _names(model)) | _told_of_versions(model)
 
     def _shown_by(self, each: Any, pk: Any) -> frozenset[str]:
         obj, key = self._rows_of(each).get(pk), (each.model, pk)
@@ -133,7 +135,7 @@ class Rights:
         past = self.past_of(model, pk)
         if past is None or not self.tells_past(past[0], past[1]):
             return frozenset()
-        return self.readable(*past)
+        return self.readable(*past) | _told_of_versions(model)
 
     def past_of(self, model: Any, pk: Any) -> tuple[Any, Any] | None:
         """Return the model and the key of the record of which this is an earlier version, or None."""
@@ -147,11 +149,18 @@ class Rights:
 
     def tells_past(self, model: Any, pk: Any) -> bool:
         """Tell whether the changes of a record may be told: it is declared, and her admin opens its history."""
+        return self.opens_past(model, pk) and any(
+            each.harness_history for each in self.admins(model) if each.model in self.declared
+        )
+
+    def opens_past(self, model: Any, pk: Any) -> bool:
+        """Tell whether her admin opens the history of a record."""
         for each in self.admins(model):
             obj = self._rows_of(each).get(pk)
-            if obj is not None and each.model in self.declared and each.harness_history:
-                may = getattr(each, "has_view_history_permission", each.has_view_or_change_permission)
-                return bool(may(self.request, obj))
+            if obj is not None:
+                hooks = [getattr(each, f"has_{verb}_history_permission", None) for verb in ("view", "change")]
+                may = [hook for hook in hooks if hook is not None] or [each.has_view_or_change_permission]
+                return any(hook(self.request, obj) for hook in may)
         return False
 
     @cached_property
@@ -243,6 +252,12 @@ def tracked_by(model: Any) -> Any:
     """Return the model whose earlier versions a model holds, as django-simple-history keeps them, or None."""
     found = getattr(model, "instance_type", None)
     return found if isinstance(found, type) and hasattr(model, "history_type") else None
+
+
+def _told_of_versions(model: Any) -> frozenset[str]:
+    """Return what is told of an earlier version besides what it holds: when, by whom, and of which record."""
+    own = {"history_date", "history_type", "history_user", tracked_by(model)._meta.pk.name}
+    return frozenset(own) & _names(model)
 
 
 @cache

@@ -262,7 +262,9 @@ class Judge:
             yield f"reads the past of {len(hidden)} records in {table} that are not {self.actor.name}'s to view"
         with self.world.rights(self.actor, self.site) as rights:
             rows = rights.rows(of)
-            told = [rights.readable(of, pk) for pk in rows if str(pk) in found or not found]
+            told = [
+                rights.readable(of, pk) | rights.kept(of, pk) for pk in rows if str(pk) in found or not found
+            ]
         names = (frozenset.intersection if found else frozenset[str]().union)(*told) if told else frozenset()
         allowed = self._compared(model) | {
             each.column for each in model._meta.concrete_fields if each.name in names
