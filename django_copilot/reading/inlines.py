@@ -168,7 +168,9 @@ def _cut(model: type[models.Model], name: str, value: Any, limit: int) -> Any:
 def _statement(rows: models.QuerySet[Any]) -> Any:
     """Return what two querysets have alike that give the same rows, or None for one that gives none."""
     try:
-        return rows.db, repr(rows.all().query.sql_with_params())
+        # Which rows, and in which order: the columns are the model's in any case.
+        chosen = rows.order_by().values("pk").query.sql_with_params()
+        return rows.db, repr(chosen), repr(rows.query.order_by), rows.query.default_ordering
     except EmptyResultSet:
         return None
 
