@@ -153,7 +153,7 @@ def _matches(value: Any, schema: Mapping[str, Any], where: str) -> None:
     if schema.get("type") == "array":
         for each in value:
             _matches(each, schema.get("items", {}), where)
-    if schema.get("type") == "object":
+    if schema.get("type") == "object" and "properties" in schema:
         for name, each in value.items():
             assert name in schema["properties"], f"{where}: {name}"
             _matches(each, schema["properties"][name], f"{where}.{name}")

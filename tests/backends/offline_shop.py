@@ -264,7 +264,7 @@ LOOSE = {
     "order": ("status", "region", "placed_at"),
     "product": ("status", "category", "price", "available_from"),
 }
-_NARROWING = {"filters": {"type": "object", "properties": {}}, "search": _TEXT}
+_NARROWING = {"filters": {"type": "object"}, "search": _TEXT}
 
 
 def wide(entity: str) -> ToolSpec:

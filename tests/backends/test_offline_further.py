@@ -6,11 +6,13 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from django_copilot.backends import ModelMessage, ToolCall
 
 from . import offline_shop as shop
-from .offline_desk import Desk, ask, complete
+from .offline_desk import Desk, ask, check, complete
 
 PLACED, PRICE, STATUS = "placed_at", "price", "status"
 
@@ -76,14 +78,14 @@ DATES: list[tuple[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("sentence", "given"), DATES, ids=[row[0] for row in DATES])
-def test_words_for_dates_are_passed_on_as_the_tools_take_them(sentence: str, given: Any) -> None:
+@pytest.mark.parametrize(("sentence", "meant"), DATES, ids=[row[0] for row in DATES])
+def test_words_for_dates_are_passed_on_as_the_tools_take_them(sentence: str, meant: Any) -> None:
     reply = ask(sentence, tools=shop.FURTHER)
-    if given is None:  # no words for a date: nothing is guessed, and nobody is called so
+    if meant is None:  # no words for a date: nothing is guessed, and nobody is called so
         assert not reply.calls
         return
     [call] = reply.calls
-    assert (call.name, json.loads(call.arguments)) == ("query_order", filtered(placed_at=given))
+    assert (call.name, json.loads(call.arguments)) == ("query_order", filtered(placed_at=meant))
 
 
 # -- everything else --------------------------------------------------------------------------------------
@@ -306,3 +308,55 @@ def test_numbers_are_told(sentence: str, result: dict[str, Any], text: str) -> N
 )
 def test_an_odd_result_breaks_nothing(sentence: str, result: dict[str, Any]) -> None:
     assert answered(sentence, result)
+
+
+_SAID = (
+    "orders zamówienia заказы products by per sum average price status paid or not without category since friday "
+    "od do с по between 1 5 and november 100 over newest cheapest sorted how many ile сколько more dalej ещё the "
+    "second one drugie второй last his jego его open list mark as shipped who changed кто изменил refund , . ? 7th "
+    "month week last ago days"
+)
+_WORDS = st.sampled_from(_SAID.split())
+_SHOWN = st.sampled_from(
+    ["", "\n[r1: order, 8 rows, r1.1 to r1.8]", "\n[r2: gone, 1 row, r2.1]", "\n[r0: x, y]"]
+)
+_RESULTS = st.sampled_from(
+    [
+        *(
+            "",
+            "null",
+            "[]",
+            "{",
+            '{"rows": null}',
+            '{"rows": [1, {}]}',
+            '{"rows": [{"id": "1", "number": null}]}',
+        ),
+        *(
+            '{"count": null}',
+            '{"groups": [{"key": 1, "values": [[]]}]}',
+            '{"groups": [{}]}',
+            '{"error": "x"}',
+        ),
+        '{"rows": [{"id": "1"}], "filters": {"placed_at": {"gte": [], "lt": "x"}}}',
+    ]
+)
+_SENTENCES = st.lists(_WORDS, max_size=12).map(" ".join)
+
+
+@given(said=_SENTENCES, before=_SENTENCES, shown=_SHOWN, result=_RESULTS)
+@example(said="the second one", before="orders", shown="\n[r1: order, 8 rows, r1.1 to r1.8]", result="")
+@example(said="orders by status", before="", shown="", result='{"groups": [{"key": 1, "values": [[]]}]}')
+def test_any_words_are_answered_with_text_or_valid_calls(
+    said: str, before: str, shown: str, result: str
+) -> None:
+    history = [ModelMessage(role="user", text=before), ModelMessage(role="assistant", text=f"Here.{shown}")]
+    reply = ask(said, tools=shop.FURTHER, history=history)
+    check(reply, shop.FURTHER)
+    if reply.calls:
+        messages = [
+            *history,
+            ModelMessage(role="user", text=said),
+            ModelMessage(role="assistant", calls=reply.calls),
+        ]
+        messages += [ModelMessage(role="tool", text=result, call_id=call.id) for call in reply.calls]
+        check(complete(messages, tools=shop.FURTHER), shop.FURTHER)

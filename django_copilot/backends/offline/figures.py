@@ -26,7 +26,7 @@ def counted_records(language: Language, entity: Entity, result: Mapping[str, Any
 
 def grouped(language: Language, entity: Entity, command: Command, result: Mapping[str, Any]) -> str:
     """Return the numbers of a summary, a line for each group."""
-    groups = [each for each in result.get("groups") or () if isinstance(each, Mapping)]
+    groups = [each for each in _list(result.get("groups")) if isinstance(each, Mapping)]
     fields = {field.name: field for field in entity.fields("query")}
     heads = []
     for measure in command.measures:
@@ -48,11 +48,15 @@ def grouped(language: Language, entity: Entity, command: Command, result: Mappin
 
 
 def _pairs(by: Sequence[str], group: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    return list(zip(by, group.get("key") or (), strict=False))
+    return list(zip(by, _list(group.get("key")), strict=False))
+
+
+def _list(given: Any) -> list[Any]:
+    return given if isinstance(given, list) else []
 
 
 def _numbers(language: Language, group: Mapping[str, Any]) -> str:
-    values = group.get("values") or ()
+    values = _list(group.get("values"))
     return ", ".join(say(language, "nothing_named") if each is None else str(each) for each in values)
 
 
@@ -97,6 +101,6 @@ def handles_in(rows: Sequence[Any]) -> list[str]:
     """Return the names of the fields whose values stayed with the person, in the order of a row."""
     return [
         name
-        for name, value in dict(rows[0]).items()
+        for name, value in (rows[0].items() if rows and isinstance(rows[0], Mapping) else ())
         if isinstance(value, str) and _HANDLE.fullmatch(value) is not None
     ]
