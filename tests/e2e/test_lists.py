@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 
 from django_copilot.models import Plan, PlanState
 from django_copilot.testing import Call, script
+from django_copilot.tools.lists import RUN
 from example_project.store.models import Order
 
 from .test_safety import strict  # noqa: F401  # a fixture
@@ -54,7 +55,7 @@ def test_rows_are_ticked_the_action_is_chosen_and_go_runs_it(open_as, panel, pai
     page = listed(panel, paid, action="mark_as_shipped")
     shot("list-ticked")
     expect(notice(page)).to_have_text(
-        "3 orders are ticked and “Mark as shipped” is chosen. Press Go to run it."
+        f"3 orders are ticked and “Mark as shipped” is chosen. Press {RUN} to run it."
     )
     expect(notice(page)).to_have_attribute("role", "status")
     expect(notice(page)).to_be_focused()
@@ -65,7 +66,7 @@ def test_rows_are_ticked_the_action_is_chosen_and_go_runs_it(open_as, panel, pai
     assert statuses(paid) == {"paid"}
     assert Plan.objects.get().state == PlanState.PROPOSED
 
-    page.get_by_role("button", name="Go", exact=True).first.click()
+    page.get_by_role("button", name=RUN, exact=True).first.click()
     expect(page.locator(".messagelist .success")).to_have_text("3 orders were marked as shipped.")
     assert statuses(paid) == {"shipped"}
     assert LogEntry.objects.filter(object_id__in=[str(each.pk) for each in paid]).count() == 3
@@ -111,7 +112,7 @@ def test_a_row_that_is_gone_is_told(open_as, panel, paid):
         page = panel.page
         expect(notice(page)).to_have_text(
             "Rows ticked: 2 of 3. The others are not in this list. "
-            "“Mark as shipped” is chosen. Press Go to run it."
+            f"“Mark as shipped” is chosen. Press {RUN} to run it."
         )
     assert {each.get_attribute("value") for each in boxes(page).all()} == {str(each.pk) for each in rest}
 
@@ -123,7 +124,7 @@ def test_the_same_list_asked_for_again_is_ticked_anew(open_as, panel, paid):
     expect(boxes(page)).to_have_count(2)
     with script(call(paid)):
         panel.ask("And once more")
-        expect(notice(page)).to_have_text("3 orders are ticked. Choose an action and press Go.")
+        expect(notice(page)).to_have_text(f"3 orders are ticked. Choose an action and press {RUN}.")
     expect(boxes(page)).to_have_count(3)
     assert "#" not in page.url
 

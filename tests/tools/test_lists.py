@@ -25,6 +25,7 @@ from django_copilot.references import References, Shown
 from django_copilot.switch import turn
 from django_copilot.testing import Call, Text, ask, script
 from django_copilot.tools.base import Outcome, Proposed
+from django_copilot.tools.lists import RUN
 from example_project.store.admin import OrderAdmin
 from example_project.store.models import Category, Customer, Order, Payment, Product, Refund
 from tests.gate.calls import HERE, run, verdict
@@ -255,7 +256,7 @@ def test_ids_are_ticked_and_stand_on_one_page(login: Login, orders: Orders) -> N
     assert outcome.ticked == tuple(str(pk) for pk in two)
     assert outcome.query == {"pk__in": ",".join(outcome.ticked)}
     assert outcome.action == "mark_as_shipped"
-    assert outcome.reply == "2 orders are ticked and “Mark as shipped” is chosen. Press Go to run it."
+    assert outcome.reply == f"2 orders are ticked and “Mark as shipped” is chosen. Press {RUN} to run it."
     assert opened(login, outcome, "support") == sorted(two)
 
 
@@ -264,7 +265,7 @@ def test_a_reference_stands_for_an_id(orders: Orders) -> None:
     outcome = handled("support", "open_order_list", {"ids": ["r3.2"]}, shown)
     assert isinstance(outcome, Proposed)
     assert outcome.ticked == (str(orders.own),)
-    assert outcome.reply == "1 order is ticked. Choose an action and press Go."
+    assert outcome.reply == f"1 order is ticked. Choose an action and press {RUN}."
     assert verdict(handled("support", "open_order_list", {"ids": ["r3.3"]}, shown)) == "unknown_reference"
     assert verdict(handled("support", "open_customer_list", {"ids": ["r3.2"]}, shown)) == "unknown_reference"
 
@@ -401,7 +402,7 @@ def test_the_answer_has_the_admins_own_address_and_the_plan_behind_it(login: Log
         "prefill": {},
         "dropped": [],
     }
-    assert told["reply"] == "1 order is ticked and “Mark as shipped” is chosen. Press Go to run it."
+    assert told["reply"] == f"1 order is ticked and “Mark as shipped” is chosen. Press {RUN} to run it."
     ticks = looked_at(client, plan)
     assert ticks["kind"] == "list"
     assert (ticks["ids"], ticks["action"], ticks["count"]) == ([str(orders.own)], "mark_as_shipped", 1)

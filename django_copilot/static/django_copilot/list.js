@@ -62,8 +62,7 @@ function say(form, text) {
     role: "status",
     tabindex: "-1",
   });
-  if (form === null) document.querySelector("#content-main, main, body").prepend(notice);
-  else form.prepend(notice);
+  (form ?? document.querySelector("#content-main") ?? document.querySelector("#content") ?? document.body).prepend(notice);
   notice.append(element("p", { text }));
   notice.focus();
 }
@@ -71,7 +70,8 @@ function say(form, text) {
 /** Do what the plan says on the list that is open, and tell the person. */
 export async function tickRows(plan, config) {
   const [data] = await Promise.all([ask(plan, config), loadTexts(`${config.conversations}jsi18n/`)]);
-  const form = document.getElementById("changelist-form");
+  // A theme may have given the form a name of its own.
+  const form = document.querySelector("input.action-select")?.form ?? document.getElementById("changelist-form");
   if (!Array.isArray(data?.ids)) {
     say(form, gettext("This proposal is not available. Nothing was ticked."));
     return;
