@@ -140,17 +140,17 @@ class Trial:
 
     def uses(self, reference: str) -> Iterator[Call]:
         """Go through the calls that take a reference, or a handle with one."""
-        yield from self.ids(reference)
         name, declared = self.name, self.model_admin
         for field in (*declared.harness_show, *declared.harness_list)[:3]:
             yield f"query_{name}", {"filters": {field: f"‹{field} {reference}›"}}
             yield f"count_{name}", {"filters": {field: f"‹{field} {reference}›"}}
+        yield from self.ids(reference)
         for field in declared.harness_persist[:1]:
             given = (*declared.harness_show, *declared.harness_list)[0]
             yield f"open_{name}_form", {"fields": {field: f"‹{given} {reference}›"}}
 
     def ids(self, reference: str) -> Iterator[Call]:
-        """Go through the calls that take a reference where an id stands."""
+        """Go through the calls that take a reference where an id stands, first those that end no turn."""
         name = self.name
         yield self.by_id(reference)
         yield f"query_{name}", {"filters": {"id": {"in": [reference]}}}
@@ -158,6 +158,8 @@ class Trial:
         yield f"count_{name}", {"filters": {"id": reference}}
         yield f"summarise_{name}", {"measures": [{"op": "count"}], "filters": {"id": reference}}
         yield f"history_{name}", {"id": reference}
+        for _place in range(2):
+            yield self.by_id(reference)  # so that the rest is of another round
         yield f"open_{name}_list", {"ids": [reference]}
         yield f"open_{name}_form", {"id": reference, "fields": {}}
         yield f"confirm_delete_{name}", {"id": reference}
@@ -165,9 +167,7 @@ class Trial:
     def elsewhere(self, where: str, person: Person) -> None:
         """Compare a reference that was given in another conversation with one that never was."""
         try:
-            answer = person.say(
-                "show", [(f"query_{self.name}", {"limit": 1})]
-            )  # r1 is known there, and no r2
+            answer = person.say("show", [(f"query_{self.name}", {"limit": 1})])  # r1, and no r2
         except Problem as problem:
             self.world.report.found(7, f"a turn was not answered: {problem}", case=person.case)
             return
@@ -185,9 +185,9 @@ class Trial:
                 self.world, self.actor, self.site, self.rng.choice(others), second=self.second, rng=self.rng
             )
             person = self.person(self.actor, self.site)
-            other.compare(
-                "a reference to a record of another kind", person, conversation, "r1.1", f"{UNKNOWN}.1"
-            )
+            what = "a reference to a record of another kind"
+            # As an id only: a handle may well stand for a value of another kind of record.
+            other.compare(what, person, conversation, "r1.1", f"{UNKNOWN}.1", uses=other.ids)
             self.calls += other.calls
 
     def compare(
@@ -203,6 +203,7 @@ class Trial:
         """Use both references and report each call that is answered otherwise, or with anything but an error."""
         uses = uses or self.uses
         told = [self.ask(person, [*uses(each)], conversation) for each in (one, other)]
+        self._same_end(what, person, told)
         for call, first, second in zip(uses(one), *told, strict=False):
             same = _text(first).replace(one, "#") == _text(second).replace(other, "#")
             if not same or "error" not in first:
@@ -211,6 +212,11 @@ class Trial:
                     f"{what} is answered {_text(first)[:200]}, one that never was {_text(second)[:200]}",
                     case=f"{person.case}: {call}",
                 )
+
+    def _same_end(self, what: str, person: Person, told: list[list[dict[str, Any]]]) -> None:
+        """Report a turn that went on less long than another one: a call ended it, with a page to open."""
+        if len(told[0]) != len(told[1]):
+            self.world.report.found(4, f"{what} ends a turn, and nothing else does", case=person.case)
 
     def gone(self, conversation: str, pk: Any) -> None:
         """Compare a record that went out of her sight since it was shown with one that is not there any more."""
@@ -225,6 +231,7 @@ class Trial:
             with undone(), way():
                 told.append(self.ask(person, [*self.uses("r1.1")], conversation))
                 requests.append(person.sent)
+        self._same_end("a record out of sight", person, told)
         for call, first, second in zip(self.uses("r1.1"), *told, strict=False):
             if first != second or not _is_nothing(first):
                 self.world.report.found(
