@@ -83,7 +83,7 @@ class Trial:
         if own and own[0].get("rows"):
             self.world.report.count("references that lead to their record")
         self.elsewhere("another conversation of hers", self.person(self.actor, self.site))
-        others = [each for each in self.world.actors if each.may_chat and each.pk != self.actor.pk]
+        others = [each for each in self.world.actors if each.pk != self.actor.pk and self._could_see(each)]
         if others:
             self.elsewhere("another person's conversation", self.person(self.rng.choice(others), self.site))
         if self.second is not self.site:
@@ -91,6 +91,13 @@ class Trial:
         self.of_another_kind(conversation)
         self.gone(conversation, keys[0])
         return self.calls
+
+    def _could_see(self, other: Actor) -> bool:
+        """Tell whether a reference could tell somebody else anything at all."""
+        if not other.may_chat:
+            return False
+        with self.world.rights(other, self.site) as rights:
+            return bool(rights.rows(self.entity.model))
 
     def person(self, actor: Actor, site: AdminSite) -> Person:
         """Return somebody for whom a scripted model answers."""
