@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 from django.contrib.admin import ModelAdmin
-from django.contrib.admin.utils import model_format_dict
 from django.db import models
 from django.utils.inspect import func_supports_parameter
 
@@ -125,12 +124,8 @@ class AskAccess(FieldAccess):
     def action_label(self, name: str) -> str:
         """Return an action's text in the admin's list; its name where the admin gives none."""
         ma = self.model_admin
-        return ask_hook(
-            ma,
-            "get_actions",
-            name,
-            lambda: str(ma.get_actions(self.request)[name][2] % model_format_dict(self.model._meta)),
-        )
+        choices: list[Any] = ask_hook(ma, "get_action_choices", [], lambda: [*ma.get_action_choices(self.request)])
+        return next((str(label) for value, label in choices if value == name), name)
 
     def takes_parameters(self, query: Mapping[str, str]) -> bool:
         """Tell whether this person's admin takes all these parameters of its list as filters."""
