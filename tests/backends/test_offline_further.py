@@ -24,6 +24,10 @@ def filtered(**filters: Any) -> dict[str, Any]:
 # -- words for dates --------------------------------------------------------------------------------------
 
 DATES: list[tuple[str, Any]] = [
+    # a point in time, and a day
+    ("orders with placed at 2026-11-05 10:30", "2026-11-05T10:30:00"),
+    ("orders with placed at 2026-11-05", "2026-11-05"),
+    ("orders since 2026-11-05 10:30", {"gte": "2026-11-05T10:30:00"}),
     # since, until
     ("orders since Friday", {"gte": "friday"}),
     ("orders since 2026-11-01", {"gte": "2026-11-01"}),
@@ -109,6 +113,7 @@ FIRST: list[tuple[str, str, dict[str, Any]]] = [
     ("nieopłacone zamówienia", "query_order", filtered(status={"in": ["pending", "shipped"]})),
     ("неоплаченные заказы", "query_order", filtered(status={"in": ["pending", "shipped"]})),
     ("paid but not shipped orders", "query_order", filtered(status="paid")),
+    ("orders with status paid or shipped", "query_order", filtered(status={"in": ["paid", "shipped"]})),
     ("products without category", "query_product", filtered(category={"isnull": True})),
     ("produkty bez kategorii", "query_product", filtered(category={"isnull": True})),
     ("товары без категории", "query_product", filtered(category={"isnull": True})),
@@ -308,6 +313,45 @@ def test_numbers_are_told(sentence: str, result: dict[str, Any], text: str) -> N
 )
 def test_an_odd_result_breaks_nothing(sentence: str, result: dict[str, Any]) -> None:
     assert answered(sentence, result)
+
+
+PERSON = shop._spec(
+    "query_person",
+    "query",
+    "",
+    {
+        "properties": {
+            "filters": {
+                "type": "object",
+                "properties": {
+                    "first_name": {"type": "string"},
+                    "last_name": {"type": "string"},
+                    "born": {"type": "string", "format": "date"},
+                },
+            }
+        }
+    },
+)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "filters"),
+    [
+        ("show person with last name Smith", {"last_name": "Smith"}),
+        ("show person with first name Ann", {"first_name": "Ann"}),
+        ("show person with born 2026-11-05", {"born": "2026-11-05"}),
+    ],
+)
+def test_words_of_a_fields_name_lead_to_nothing_else(sentence: str, filters: dict[str, Any]) -> None:
+    shown = [ModelMessage(role="assistant", text="Here.\n[r1: person, 3 rows, r1.1 to r1.3]")]
+    for history in ([], shown):
+        [call] = ask(sentence, tools=(PERSON,), history=history).calls
+        assert (call.name, json.loads(call.arguments)) == ("query_person", {"filters": filters})
+
+
+def test_where_there_is_no_wider_tool_it_says_so() -> None:
+    reply = ask("show person with born before 2026-11-05", tools=(PERSON,))
+    assert (reply.calls, reply.text) == ((), "That can't be asked here (show: person).")
 
 
 _SAID = (

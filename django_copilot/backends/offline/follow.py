@@ -85,7 +85,7 @@ def pointed(text: str, entities: Sequence[Entity], earlier: Sequence[ModelMessag
     for at, token in enumerate(tokens):
         place = _place(token)
         last = not place and token.folded in LAST_ONE
-        if not (place or last):
+        if not (place or last) or _in_a_name(tokens, at, entities):
             continue
         end = at + 1
         one = end < len(tokens) and tokens[end].folded in ONE
@@ -194,6 +194,12 @@ def _only_counts(tokens: Sequence[Token]) -> bool:
     return bool(length) and all(
         is_plain(token) or token.folded in THIS_ONE or token.folded in THEM for token in rest
     )
+
+
+def _in_a_name(tokens: Sequence[Token], at: int, entities: Sequence[Entity]) -> bool:
+    """Tell whether a word begins the name of a field: "first name"."""
+    named = (field_at(tokens, at, entity.fields("query")) for entity in entities)
+    return any(here is not None and here[1] > 1 for here in named)
 
 
 def _noun_at(tokens: Sequence[Token], at: int, entities: Sequence[Entity]) -> tuple[Entity, int] | None:

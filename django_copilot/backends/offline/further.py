@@ -98,6 +98,8 @@ class _Reader:
         loose = entity.loose()
         # Where it is told which fields take more than a plain value, the others are not tried.
         self.ranged = [one for one in self.fields if not loose or one.name in loose]
+        self.is_wide = entity.is_wide
+        self.names = _inside_names(tokens, self.fields)
         self.found = Further()
 
     def read(self, *, sums: bool) -> Further:
@@ -112,6 +114,10 @@ class _Reader:
 
     def _free(self, at: int) -> bool:
         return 0 <= at < len(self.tokens) and at not in self.taken and at not in self.found.used
+
+    def _leads(self, at: int) -> bool:
+        """Tell whether a word at a place may lead to something, and is no part of a name: "last name"."""
+        return self._free(at) and at not in self.names
 
     def _use(self, places: Iterable[int]) -> None:
         self.found.used |= {*places}
@@ -136,7 +142,7 @@ class _Reader:
     def _ranges(self) -> None:
         at = 0
         while at < len(self.tokens):
-            used = (self._between(at) or self._one_end(at) or self._during(at)) if self._free(at) else 0
+            used = (self._between(at) or self._one_end(at) or self._during(at)) if self._leads(at) else 0
             at += used or 1
 
     def _between(self, at: int) -> int:
@@ -188,6 +194,9 @@ class _Reader:
         found = period_at(self.tokens, start, self.context, led=led or self._is_placed(at - 1))
         if found is None or not all(map(self._free, range(start, start + found[1]))):
             return 0
+        named = self._field_before(at, DATES)
+        if "T" in found[0] or (_ISO.fullmatch(found[0]) and named and not (led or self.is_wide)):
+            return 0  # a value as any other
         return self._range(at, start + found[1], "time", found[0])
 
     def _value(self, at: int, *, led: bool) -> tuple[str, str, int] | None:
@@ -263,6 +272,9 @@ class _Reader:
             while at < len(self.tokens):
                 values, end, negated = self._run_of(one, at)
                 if values and (negated or len(values) > 1) and one.name not in self.found.filters:
+                    named = self._field_before(at, ("choice",))
+                    if named and named[0] is one:
+                        self._use(range(named[1], at))
                     kept = [each.value for each in one.choices if (each.value in values) is not negated]
                     self.found.filters[one.name] = {"in": kept}
                     self.found.said[one.name] = written(self.tokens[at:end], self.context.source)
@@ -328,7 +340,7 @@ class _Reader:
         ):
             one = self._first(self.ranged, kinds)
             for at in range(len(self.tokens)):
-                length = said_at(self.tokens, at, words) if self._free(at) else 0
+                length = said_at(self.tokens, at, words) if self._leads(at) else 0
                 if length and one is not None and not self.found.order_by:
                     self.found.order_by = [sign + one.name]
                     self.found.newest = words is NEWEST
@@ -340,7 +352,7 @@ class _Reader:
         numbers = [one for one in self.fields if one.kind in NUMBERS]
         named: set[int] = set()  # places of the fields: "average and highest price" names one for both
         for at in range(len(self.tokens)):
-            op, length = self._op_at(at) if self._free(at) else ("", 0)
+            op, length = self._op_at(at) if self._leads(at) else ("", 0)
             start = at + length
             while op and start < len(self.tokens) and start < at + length + _FAR:
                 here = field_at(self.tokens, start, numbers)
@@ -395,3 +407,13 @@ class _Reader:
         self.found.by.append(here[0].name)
         self._use(range(at, end))
         return True
+
+
+def _inside_names(tokens: Sequence[Token], fields: Sequence[Field]) -> frozenset[int]:
+    """Return the places of the words of fields' names that have several."""
+    found: set[int] = set()
+    for at in range(len(tokens)):
+        here = field_at(tokens, at, fields)
+        if here and here[1] > 1:
+            found |= {*range(at, at + here[1])}
+    return frozenset(found)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 
 from .tokens import Token
-from .values import Context, written_date
+from .values import Context, time_at, written_date
 from .words import Words, small_number
 
 UNITS: dict[str, Words] = {
@@ -78,7 +78,10 @@ def period_at(tokens: Sequence[Token], at: int, context: Context, *, led: bool) 
     token = tokens[at]
     if token.kind == "date":
         day = written_date(token.text, context.language)
-        return (day.isoformat(), 1) if day is not None else None
+        clock = time_at(tokens[at + 1 :])
+        if day is None or clock is None:
+            return (day.isoformat(), 1) if day is not None else None
+        return datetime.datetime.combine(day, clock[0]).isoformat(), 1 + clock[1]
     for name, words in (*_DAYS.items(), *_WEEKDAYS.items()):
         if token.kind == "word" and token.folded in words:
             return name, 1

@@ -290,7 +290,8 @@ def written_date(text: str, language: Language) -> datetime.date | None:
         return None
 
 
-def _time_at(tokens: Sequence[Token]) -> tuple[datetime.time, int] | None:
+def time_at(tokens: Sequence[Token]) -> tuple[datetime.time, int] | None:
+    """Return the time of day that tokens begin with, and how many of them say so."""
     at = 0
     while (
         at < len(tokens)
@@ -318,7 +319,7 @@ def _date(field: Field, tokens: Sequence[Token], context: Context) -> Found:
 
 
 def _time(field: Field, tokens: Sequence[Token], context: Context) -> Found:
-    found = _time_at(tokens)
+    found = time_at(tokens)
     return None if found is None else (found[0].isoformat(), found[1])
 
 
@@ -326,7 +327,7 @@ def _datetime(field: Field, tokens: Sequence[Token], context: Context) -> Found:
     day = _date_at(tokens, context)
     if day is None:
         return None
-    clock = _time_at(tokens[day[1] :])
+    clock = time_at(tokens[day[1] :])
     if clock is None:
         if any(token.kind == "time" for token in tokens[day[1] :]):
             return None
