@@ -9,6 +9,7 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db.models import QuerySet
 
+from . import redteam_figures
 from .data import create_data
 from .models import Category, Customer, Order, Payment, Product, Region
 from .people import create_people
@@ -59,15 +60,17 @@ def calls() -> Iterator[tuple[str, Mapping[str, Any]]]:
 # -- what the staff ask every day -----------------------------------------------------------------------------
 
 
-def honest() -> Iterator[tuple[str, str, str, Check]]:
-    """Give questions of the store's staff that must succeed: name, username, message, and a check of the answer.
+def honest() -> Iterator[tuple[Any, ...]]:
+    """Give questions of the store's staff that must succeed: name, username, message, a check of the answer, and a call.
 
     Texts of records and labels of choices may hold anything, so both are named by what they keep: numbers, keys, raw
-    values.
+    values. The call, where there is one, is what answers the question.
     """
     for language, questions in _QUESTIONS.items():
         for number, (username, message, check) in enumerate(_asked(questions), 1):
             yield f"{username}/{language}/{number}", username, message, check
+        # Each of these in one language, so that a run does not become long: the next in the next one.
+        yield from list(redteam_figures.asked(language))[list(_QUESTIONS).index(language) :: len(_QUESTIONS)]
 
 
 _QUESTIONS: Mapping[str, Mapping[str, str]] = {

@@ -82,7 +82,8 @@ def test_everybody_is_answered_in_every_language_and_nothing_is_left_behind(
     assert people == {"viewer", "bot", "manager"}
     assert languages == {"en", "pl", "ru"}
     assert kinds == {
-        "list", "record", "filter", "headless", "add", "change", "save", "follow-up", "delete", "which",
+        "list", "record", "filter", "headless", "second", "count", "add", "change", "save", "follow-up", "delete",
+        "which",
     }  # fmt: skip
 
 

@@ -24,6 +24,7 @@ from .sentences import Said, form_of
 from .submitting import as_posted, controls
 
 FIRST = 20  # rows of a table without a limit
+COUNTED = 1_000  # as far as is counted
 PLAN = "_copilot_plan"
 
 
@@ -63,6 +64,16 @@ def rows(person: Person, model: Any, results: Sequence[Mapping[str, Any]], *, ke
             _cells(person, rights, model, obj, row["values"])
 
 
+def number(person: Person, model: Any, results: Sequence[Mapping[str, Any]]) -> None:
+    """Check a count: that of her records, up to where counting ends. Raises Problem."""
+    expect(results, "there is no table")
+    with person.world.rights(person.actor, person.site) as rights:
+        wanted = min(len(rights.rows(model)), COUNTED)
+    table = results[-1]
+    given = [[*row["values"].values()] for row in table["rows"]]
+    expect(table.get("kind") == "count" and given == [[wanted]], f"{given} were counted, not {wanted}")
+
+
 def _ordered_by(rights: Rights, model: Any, held: Mapping[Any, Any]) -> list[str]:
     """Return the fields that the admin orders by, none where it orders by what she may not read."""
     each = rights.declared[model]
@@ -88,11 +99,19 @@ def _term(obj: Any, name: str) -> Any:
 def _cells(person: Person, rights: Rights, model: Any, obj: Any, values: Mapping[str, Any]) -> None:
     wanted = {
         name
-        for name in rights.readable(model, obj.pk)
+        for name in rights.readable(model, obj.pk) | rights.kept(model, obj.pk)
         if name != "id" and model_field(model, name) is not None
     }
-    got = set(values) - {"id"}
+    inlines = {
+        name: values[name]
+        for name in getattr(rights.declared[model], "harness_inlines", {})
+        if name in values
+    }
+    got = set(values) - {"id"} - set(inlines) - set(rights.declared[model].harness_computed)
     expect(got == wanted, f"record {obj.pk} shows {sorted(got)}, not {sorted(wanted)}")
+    for name, given in inlines.items():
+        held = {str(pk) for pk in getattr(obj, name).values_list("pk", flat=True)}
+        expect({row["id"] for row in given} == held, f"{name} of record {obj.pk} is {str(given)[:200]}")
     for name in got:
         field = model_field(model, name)
         value = values[name]

@@ -147,11 +147,19 @@ class _Desk:
             yield self._request("list", model, partial(self.list, model))
             yield self._request("record", model, partial(self.record, model))
             yield self._request("headless", model, partial(self.headless, model))
+            yield self._request("second", model, partial(self.second, model))
+            if self._takes_more(model):
+                yield self._request("count", model, partial(self.count, model))
             yield from self._searching(model)
             yield from self._changing(model)
 
     def _request(self, kind: str, model: Any, ask: Callable[[], None]) -> Request:
         return Request(f"{self.prefix}/{kind}/{model._meta.model_name}", self.person, ask)
+
+    def _takes_more(self, model: Any) -> bool:
+        with self.world.rights(self.person.actor, self.site) as rights:
+            each = rights.declared[model]
+            return bool(each.harness_search or each.harness_lookups or each.harness_from_admin)
 
     def _searching(self, model: Any) -> Iterator[Request]:
         marked = {(cell.pk, cell.field) for cell in self.world.canaries.cells.values() if cell.model is model}
@@ -235,6 +243,28 @@ class _Desk:
                 pk
                 for pk, obj in rights.rows(model).items()
                 if getattr(obj, attname) == said.typed and said.field in rights.readable(model, pk)
+            ]
+        judging.rows(self.person, model, answer["results"], keys=keys)
+
+    def count(self, model: Any) -> None:
+        """How many there are."""
+        answer = self.say("count", model, (self.tool("count_{}", model), {}))
+        judging.number(self.person, model, answer["results"])
+
+    def second(self, model: Any) -> None:
+        """The record that an answer showed second, or first where there is one only."""
+        query: Call = self.tool("query_{}", model), {}
+        before = self.say("list", model, query)
+        urls = [row["url"] for row in before["results"][-1]["rows"]]
+        if len(urls) < 2:
+            return
+        call = query[0], {"filters": {"id": "r1.2"}}
+        answer = self.say("second", model, call, conversationId=before["conversationId"])
+        with self.world.rights(self.person.actor, self.site) as rights:
+            keys = [
+                pk
+                for pk, obj in rights.rows(model).items()
+                if judging.path_of(self.site, model, obj) == urls[1]
             ]
         judging.rows(self.person, model, answer["results"], keys=keys)
 
@@ -322,22 +352,25 @@ class _Desk:
 def _of_project(world: World) -> Iterator[Request]:
     """Give what ``honest()`` of the project asks: (name, username, message, check), check(answer) → problem or "".
 
-    A part of the name that is a language's code says in which language the admin is shown.
+    A part of the name that is a language's code says in which language the admin is shown. A fifth thing is the call
+    (name, arguments) that answers it, for a model to make where the offline backend does not get the message.
     """
     honest: Any = getattr(world.project, "honest", None)
     people: dict[tuple[str, str], Person] = {}
-    for name, username, message, check in honest() if honest is not None else ():
+    for name, username, message, check, *call in honest() if honest is not None else ():
         language = next((part for part in name.split("/") if part in languages()), languages()[0])
         person = people.get((username, language))
         if person is None:
             person = Person(world, _account(username), _site_of(world), language)
             people[username, language] = person
-        yield Request(f"project/{name}", person, _asking(person, message, check))
+        yield Request(f"project/{name}", person, _asking(person, message, check, *call))
 
 
-def _asking(person: Person, message: str, check: Callable[[dict[str, Any]], str]) -> Callable[[], None]:
+def _asking(
+    person: Person, message: str, check: Callable[[dict[str, Any]], str], call: Call | None = None
+) -> Callable[[], None]:
     def ask() -> None:
-        problem = check(person.say(message))
+        problem = check(person.say(message, call))
         expect(not problem, problem)
 
     return ask

@@ -29,6 +29,8 @@ SENTENCES: Mapping[str, Mapping[str, str]] = {
         "delete": "Delete {noun} {id}",
         "change which": "Change {noun}",
         "delete which": "Delete {noun}",
+        "count": "How many {nouns} are there?",
+        "second": "Show the second one",
     },
     "pl": {
         "list": "Pokaż {nouns}",
@@ -39,6 +41,8 @@ SENTENCES: Mapping[str, Mapping[str, str]] = {
         "delete": "Usuń {noun} {id}",
         "change which": "Zmień {noun}",
         "delete which": "Usuń {noun}",
+        "count": "Ile jest: {nouns}?",
+        "second": "Pokaż drugie",
     },
     "ru": {
         "list": "Покажи {nouns}",
@@ -49,6 +53,8 @@ SENTENCES: Mapping[str, Mapping[str, str]] = {
         "delete": "Удали {noun} {id}",
         "change which": "Измени {noun}",
         "delete which": "Удали {noun}",
+        "count": "Сколько {nouns}?",
+        "second": "Покажи второй",
     },
 }
 _YES_NO = {"en": ("yes", "no"), "pl": ("tak", "nie"), "ru": ("да", "нет")}
