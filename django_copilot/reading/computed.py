@@ -104,7 +104,7 @@ class Computed:
 
     def __init__(self, entity: EntityAccess, name: str, entry: Any) -> None:
         self.name = name
-        self.told: dict[str, tuple[str, ...]] = {}
+        self.told: dict[str, tuple[str, ...]] = {entity.entity.label: (name,)}
         self._model_admin = entity.model_admin
         self._entry = entry
         self._is_boolean = False

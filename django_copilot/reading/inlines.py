@@ -17,7 +17,7 @@ from ..declaration import model_field
 from ..display import field_label
 from ..identity import key_is_data, key_text
 from ..values import column_type
-from .cells import CUT, PERSON_CHARS, Cells, cell_text, cut
+from .cells import CUT, PERSON_CHARS, Cells, cell_text, cut, merge
 
 INLINE_ROWS = 50  # of one record
 _FIRST = "_copilot_inline_"  # beside the rows themselves, which others may look at in full
@@ -79,7 +79,7 @@ class InlineRows:
         rows = [row for each in self._rows.values() for row in each[:INLINE_ROWS]]
         # Cells ask for no more than a model, and the access for labels.
         self._cells = Cells(cast(EntityAccess, self._inline), list(dict.fromkeys(fields)), rows)
-        self.told = self._cells.told
+        self.told = merge(self._cells.told, {self._inline.entity.entity.label: (self.name,)})
 
     def _read(self, shown: InlineOnRecord, records: list[Any]) -> dict[Any, list[Any]]:
         rows = shown.rows

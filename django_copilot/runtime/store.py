@@ -19,6 +19,7 @@ from ..backends import ModelReply
 from ..conf import get_settings
 from ..exceptions import ConversationNotFound, HistoryUnreadable, Throttled, TurnRunning
 from ..models import Conversation, Message, Plan, Turn, TurnState
+from ..reading.columns import columns_seen
 from ..references import References
 from ..scope import Scope
 from ..values import clean_text
@@ -308,7 +309,10 @@ def may_still_see(access: Access, mentions: Mapping[str, Collection[str]]) -> bo
     """Tell whether a person may read all these fields of these entities today."""
     for label, fields in mentions.items():
         entity = access.labelled(label)
-        if entity is None or not entity.can_view or not set(fields) <= set(entity.readable()):
+        if entity is None or not entity.can_view:
+            return False
+        besides = {*fields} - {*entity.readable(), *entity.showable()}
+        if besides and not besides <= columns_seen(entity):
             return False
     return True
 

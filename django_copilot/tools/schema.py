@@ -16,6 +16,7 @@ from ..access import Access, EntityAccess
 from ..backends.base import ToolSpec
 from ..declaration import admin_of, model_field
 from ..exceptions import CallError
+from ..reading.columns import column_names
 from ..values import field_schema
 
 logger = logging.getLogger("django_copilot")
@@ -108,7 +109,12 @@ def query_parameters(entity: EntityAccess, *, loose: Collection[str] = ()) -> di
         if schema is not None:
             filters[name] = _loosened(schema) if name in loose else schema
     names = [*readable, *entity.showable()]
-    told = {"enum": names} if not {*names} <= {*filters} else {"type": "string"}  # the filters tell the names
+    told: dict[str, Any] = {"type": "string"}  # the filters tell the names
+    besides = column_names(entity)
+    if not {*names} <= {*filters}:
+        told = {"enum": [*names, *besides]}
+    elif besides:
+        told["description"] = f"or {', '.join(besides)}"
     return {
         "properties": {
             "fields": {"type": "array", "items": told},
