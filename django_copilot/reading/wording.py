@@ -33,7 +33,8 @@ def _sentence(entity: EntityAccess, name: str, given: Any) -> str:
         shown = _("is empty") if given is None else _shown(entity, name, given)
         return f"{label}: {shown}"
     if "isnull" in given:
-        return f"{label}: {_('is empty') if given['isnull'] else _('is not empty')}"
+        empty = _("is empty") if given["isnull"] else _("is not empty")
+        return f"{label}: {empty}"
     if "in" in given:
         return f"{label}: {', '.join(_shown(entity, name, each) for each in given['in'])}"
     day = _whole_days(given)
