@@ -13,7 +13,6 @@ from django.test import Client
 from django_copilot import gate
 from django_copilot.runtime import sync
 from django_copilot.testing import copilot_client
-from tests.gate.calls import HERE
 from tests.gate.calls import run as run_call
 
 from .asked import Question, Seen
@@ -24,7 +23,6 @@ QUESTIONS = [*READING, *COUNTING]
 SAID = [
     pytest.param(each, language, id=f"{language} {each.name}") for each in QUESTIONS for language in each.said
 ]
-HERE_IN = dict.fromkeys(("en", "pl", "ru"), HERE)
 
 
 def client_for(store: Any, who: str, language: str) -> Client:
