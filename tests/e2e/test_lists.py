@@ -132,6 +132,28 @@ def test_the_same_list_asked_for_again_is_ticked_anew(open_as, panel, paid):
     assert "#" not in page.url
 
 
+@pytest.mark.parametrize(
+    ("language", "told"),
+    [
+        (
+            "pl",
+            "Zaznaczono: 3 (zamówienia); wybrano akcję „Oznacz jako wysłane”. Aby ją wykonać, naciśnij „{}”.",
+        ),
+        (
+            "ru",
+            "Отмечено: 3 (заказы), выбрано действие «Отметить как отправленные». Чтобы выполнить его, нажмите «{}».",
+        ),
+    ],
+    ids=["pl", "ru"],
+)
+def test_it_is_told_in_her_language_with_the_buttons_own_word(open_as, panel, paid, speak, language, told):
+    speak(language)
+    open_as("support")
+    page = listed(panel, paid, action="mark_as_shipped")
+    button = page.locator("button[name=index]").first.inner_text()
+    expect(notice(page)).to_have_text(told.format(button))
+
+
 def test_a_page_loaded_again_has_nothing_ticked(open_as, panel, paid):
     open_as("support")
     page = listed(panel, paid, action="mark_as_shipped")
