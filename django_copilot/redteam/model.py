@@ -379,6 +379,17 @@ def _look_at_pages(
             world.check_output(
                 actor, site, text, what="the page of an action", case=case, given=given + shown_anyway
             )
+    if action and action.get("fragment"):
+        ident = action["fragment"].partition("=")[2]
+        url = reverse("admin:django_copilot_plan_detail", args=[ident], current_app=site.name)
+        with world.watched(actor, site, case=case):
+            told = client.get(url, headers={"accept": "application/json"})
+        if told.status_code != 200 or not told.json()["ids"]:
+            world.report.found(
+                7, f"what a list ticks is answered with {told.status_code}", case=f"{case} {action}"
+            )
+        text = told.content.decode("utf-8", "replace")
+        world.check_output(actor, site, text, what="what a list ticks", case=case, given=given)
     if plan:
         with world.watched(actor, site, case=case):
             for accept in ("application/json", "text/html"):

@@ -14,7 +14,7 @@ from django_copilot import gate
 from django_copilot.api.base import OwnView
 from django_copilot.api.conversations import ListView
 from django_copilot.models import AuditEntry, Conversation, Plan
-from django_copilot.plans import inbox
+from django_copilot.plans import inbox, pages
 from django_copilot.redteam.client import attack as hostile
 from django_copilot.redteam.client.at_once import confirm_at_once, runs_threads
 from django_copilot.redteam.client.attack import Client
@@ -25,6 +25,7 @@ from django_copilot.redteam.client.pages import PLAN_INPUT, Pages
 from django_copilot.redteam.client.projects import hostile_rest_framework
 from django_copilot.redteam.client.sender import NOTHING, Sender, Who
 from django_copilot.redteam.client.stage import Thing
+from django_copilot.redteam.client.ticked import Ticked
 from django_copilot.redteam.executions import check_executions
 from django_copilot.redteam.honest.submitting import controls
 from django_copilot.redteam.world import World
@@ -335,6 +336,47 @@ def test_a_plan_that_is_claimed_without_a_decision_is_found(
     assert "a plan was claimed by no decision" in findings(client)[5]
     check_executions(client.world, client.sender.ledger)
     assert "no confirmation by its owner" in findings(client)[5]
+
+
+# -- the admin's own list ---------------------------------------------------------------------------------
+
+
+def list_plan(client: Client, name: str, scope: str = "a") -> Thing:
+    """Return a plan that ticks one order."""
+    made = client.stage.make_page(actor(client, name), client.sites[0], "list", scope=scope)
+    assert made is not None
+    return made
+
+
+def test_what_a_list_ticks_is_told_to_its_owner_in_time_and_in_its_scope(client: Client) -> None:
+    ticked, site, support = Ticked(client), client.sites[0], Who(actor(client, "support"))
+    thing, other = list_plan(client, "support"), list_plan(client, "support", scope="b")
+    assert len(ticked.ask(support, site, thing).json["ids"]) == 1
+    assert len(ticked.ask(support, site, other, scope="b").json["ids"]) == 1
+    for who, where, asked, scope in (
+        (support, site, thing, "b"),
+        (support, site, other, "a"),
+        (support, client.sites[-1], thing, "a"),
+        (Who(actor(client, "admin")), site, thing, "a"),
+        (Who(None), site, thing, "a"),
+    ):
+        assert "ids" not in ticked.ask(who, where, asked, scope=scope).json
+    client.stage.expire(thing)
+    assert ticked.ask(support, site, thing).json["ids"] == []
+    for _ in range(20):
+        ticked.some()
+    assert findings(client) == {}
+
+
+def test_what_a_list_of_somebody_else_ticks_is_found(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    thing = list_plan(client, "manager")
+    monkeypatch.setattr(
+        pages, "find_plan", lambda user, scope, given, **more: Plan.objects.filter(pk=given).first()
+    )
+    monkeypatch.setattr("django_copilot.plans.find_plan", pages.find_plan)
+    Ticked(client).ask(Who(actor(client, "admin")), client.sites[0], thing)
+    told = findings(client)
+    assert "rows to tick are told to admin" in told[3]
 
 
 # -- the admin's own pages --------------------------------------------------------------------------------

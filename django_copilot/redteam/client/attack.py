@@ -39,6 +39,7 @@ from .play import Play, is_elsewhere
 from .projects import Scopes, hostile_rest_framework, more_sites, surroundings
 from .sender import MARKS, Sender, Who
 from .stage import Puppet, Stage
+from .ticked import Ticked
 
 PART = "client"
 JSON = {"Accept": "application/json"}
@@ -126,9 +127,11 @@ class Client(Play):
                 self.stage.ask(actor, site)
                 self.stage.make_plan(actor, site)
                 self.stage.make_page(actor, site, self.rng.choice(("form", "delete")))
+                self.stage.make_page(actor, site, "list")
             if users and not few:
                 self.stage.make_plan(self.rng.choice(users), site, scope="b")
                 self.stage.make_page(self.rng.choice(users), site, "form", scope="b")
+                self.stage.make_page(self.rng.choice(users), site, "list", scope="b")
         self.twins(self.sites[0])
 
     def twins(self, site: AdminSite) -> None:
@@ -150,7 +153,7 @@ class Client(Play):
 
     def attack(self, calls: int) -> None:
         """Send hostile requests, the last third of them to a project with a REST framework of its own."""
-        decisions, pages = Decisions(self), Pages(self)
+        decisions, pages, ticked = Decisions(self), Pages(self), Ticked(self)
         attacks: Sequence[tuple[Callable[[], None], int]] = (
             (self.anything, 30),
             (self.chat, 12),
@@ -162,6 +165,7 @@ class Client(Play):
             (pages.hostile_address, 10),
             (pages.forged_form, 8),
             (pages.honest_form, 3),
+            (ticked.some, 4),
         )
         chosen, weights = zip(*attacks, strict=True)
         begun = self.sender.sent

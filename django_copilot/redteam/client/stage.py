@@ -49,7 +49,7 @@ class Thing:
     owner: Actor
     site: str
     scope: str = "a"
-    kind: str = ""  # of a plan: "tool", "form", "delete"
+    kind: str = ""  # of a plan: "tool", "form", "delete", "list"
     digest: str = ""
     call: str = ""  # of a plan of a tool: its name and arguments
     path: str = ""  # of a plan of a page: where it is opened
@@ -139,13 +139,16 @@ class Stage:
     def make_page(
         self, actor: Actor, site: AdminSite, kind: str, *, scope: str = "a", record: bool | None = None
     ) -> Thing | None:
-        """Make a plan of an admin page, "form" or "delete"; None where the person may not."""
+        """Make a plan of an admin page, "form", "delete" or "list"; None where the person may not."""
         entities = list(entities_of(site).items())
         self.rng.shuffle(entities)
         for name, entity in entities:
             pk = self.some_pk(actor, site, entity.model)
             if kind == "delete":
                 call: tuple[str, Mapping[str, Any]] = (f"confirm_delete_{name}", {"id": pk})
+            elif kind == "list":
+                chosen = {"action": each} if (each := self.action_of(entity)) else {}
+                call = (f"open_{name}_list", {"ids": [pk], **chosen})
             else:
                 values = self.values_for(actor, site, entity)
                 if not values:
@@ -154,7 +157,8 @@ class Stage:
                 call = (f"open_{name}_form", {**({"id": pk} if on_record else {}), "fields": values})
             action = self.ask(actor, site, call, scope=scope).get("action")
             if action:
-                ident = action["queryParams"]["aiPlan"]
+                named = action.get("fragment", "").partition("=")[2]
+                ident = named or action["queryParams"]["aiPlan"]
                 pk = action["queryParams"].get("aiId", "")
                 return self.add(
                     Thing(
@@ -170,6 +174,11 @@ class Stage:
                     )
                 )
         return None
+
+    def action_of(self, entity: Any) -> str:
+        """Return an action that may be chosen on the admin's list of an entity, or ""."""
+        declared = list(entity.model_admin.harness_actions)
+        return str(self.rng.choice(declared)) if declared else ""
 
     def some_pk(self, actor: Actor, site: AdminSite, model: Any) -> str:
         """Return the key of one of the records that a person may view, "0" where there is none."""
