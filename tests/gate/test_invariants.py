@@ -110,18 +110,26 @@ HOOKS = {
     for name in (*dir(admin.ModelAdmin), *dir(HarnessMixin))
     if re.match(r"(get_|has_|lookup_allowed|formfield_|save_|delete_model|delete_queryset|log_)", name)
 } - {"get_urls"}
-ACCESS = {f"access/{name}.py" for name in ("person", "entity", "fields", "asking", "rows")}
+ACCESS = {
+    f"access/{name}.py" for name in ("person", "entity", "fields", "asking", "inlines", "history", "rows")
+}
 MAY_ASK = {
     *ACCESS,
     "scope.py",
     "reading/scan.py",
     "reading/conditions.py",
+    "reading/computed.py",
     "prefill.py",
     "snapshots.py",
     "draft.py",
     "mixin.py",
 }
-MAY_ASK |= {"tools/through_form.py", "audit/admin.py", "admin.py"}  # the last two are admins themselves
+MAY_ASK |= {
+    "tools/through_form.py",
+    "tools/lists.py",
+    "audit/admin.py",
+    "admin.py",
+}  # the last two are admins themselves
 SAVING = {name for name in HOOKS if re.match(r"(save_|delete_model|delete_queryset|log_)", name)}
 
 
