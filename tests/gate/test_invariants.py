@@ -155,7 +155,7 @@ def test_invariant_1_only_these_modules_ask_a_model_admin() -> None:
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and node.value in HOOKS and not name.startswith("redteam/")
     }
-    assert by_name <= MAY_ASK | {"checks.py"}  # which compares classes and asks nothing
+    assert by_name <= MAY_ASK | {"checks.py", "reading_checks.py"}  # which compare classes and ask nothing
 
 
 def calling(attribute: str) -> set[str]:
