@@ -6,12 +6,15 @@ import datetime
 from collections.abc import Mapping
 from typing import Any
 
+from django.db import models
 from django.utils.translation import gettext as _
 
 from ..access import EntityAccess
 from ..declaration import model_field
 from ..display import display, field_label
 from ..exceptions import CallError
+from ..identity import key_is_data, key_text
+from ..references import is_row
 from ..values import clean_text, json_to_python
 from .cells import cut
 from .query import Query
@@ -46,8 +49,23 @@ def _sentence(entity: EntityAccess, name: str, given: Any) -> str:
         "lte": _("up to %(value)s"),
         "lt": _("before %(value)s"),
     }
-    parts = [words[lookup] % {"value": _shown(entity, name, value)} for lookup, value in given.items()]
+    if not isinstance(model_field(entity.model, name), models.DateField | models.TimeField):
+        words = {
+            "gte": _("at least %(value)s"),
+            "gt": _("more than %(value)s"),
+            "lte": _("at most %(value)s"),
+            "lt": _("less than %(value)s"),
+        }
+    parts = [words[lookup] % {"value": _end(entity, name, value)} for lookup, value in given.items()]
     return f"{label}: {', '.join(parts)}"
+
+
+def _end(entity: EntityAccess, name: str, given: Any) -> str:
+    """Return one end of a range: a day alone where a point in time is the start of one."""
+    moment = _moment(given) if isinstance(model_field(entity.model, name), models.DateTimeField) else None
+    if moment is not None and moment.time() == datetime.time():
+        return display(None, moment.date())
+    return _shown(entity, name, given)
 
 
 def _whole_days(given: Mapping[str, Any]) -> str | None:
@@ -70,6 +88,11 @@ def _moment(given: Any) -> datetime.datetime | None:
 
 
 def _shown(entity: EntityAccess, name: str, given: Any) -> str:
+    if name == "id" and is_row(given) and not key_is_data(entity.model):
+        try:
+            return ", ".join(key_text(entity.model, key) for key in entity.keys(given))
+        except CallError:
+            pass
     field = model_field(entity.model, name) if name != "id" else None
     if field is not None and field.remote_field is None:
         try:

@@ -221,3 +221,23 @@ def test_an_error_names_only_what_may_be_read(store: Any) -> None:
 def test_a_wrong_filter_is_an_exception_of_one_kind(entity: GetEntity) -> None:
     with pytest.raises(CallError):
         read(entity("admin", "order"), placed_at={"gte": object()})
+
+
+def test_what_was_asked_is_said_in_words(entity: GetEntity) -> None:
+    def said(name: str, **filters: Any) -> tuple[str, ...]:
+        return read(entity("admin", name), **filters).asked
+
+    assert said("order", placed_at="2026-05") == ("Placed at: May 1, 2026 to May 31, 2026",)
+    assert said("order", placed_at="2026-05-03") == ("Placed at: May 3, 2026",)
+    assert said("order", placed_at={"gte": "2026-05-03"}) == ("Placed at: from May 3, 2026",)
+    assert said("order", placed_at={"lt": "2026-05-03T12:30:00"}) == (
+        "Placed at: before May 3, 2026, 12:30 p.m.",
+    )
+    assert said("order", status={"in": ["paid", "shipped"]}) == ("Status: Paid, Shipped",)
+    assert said("order", customer="1", id="2") == ("Customer: 1", "ID: 2")
+    assert said("product", price={"gte": "10", "lt": "20.50"}) == ("Price: at least 10, less than 20.50",)
+    assert said("product", category={"isnull": True}) == ("Category: is empty",)
+    assert said("product", category=None, available_from={"isnull": False}) == (
+        "Category: is empty",
+        "Available from: is not empty",
+    )

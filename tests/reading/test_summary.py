@@ -291,7 +291,7 @@ def test_the_table_of_a_summary_has_labels_and_a_chart(entity: GetEntity) -> Non
     assert [each["label"] for each in table["columns"]] == ["Status", "Number", "Price: sum"]
     assert table["columns"][0]["choices"]["active"] == "Active"
     assert table["chart"] == {"type": "bar", "x": "status", "y": ["=0", "=1"]}
-    assert table["asked"] == ["Price: from 1"]
+    assert table["asked"] == ["Price: at least 1"]
     assert {each[0] for each in found.texts()} == {"Active", "Draft", "Archived"}
     again = run_summary(
         entity("manager", "product"), Summary.from_json(json.loads(json.dumps(found.summary.to_json())))
