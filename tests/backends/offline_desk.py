@@ -93,7 +93,7 @@ class Desk:
             for call in reply.calls:
                 arguments = json.loads(call.arguments)
                 kind = next(spec.kind for spec in self.tools if spec.name == call.name)
-                if kind in ("form", "delete", "question") and call.name not in self.failing:
+                if kind in ("form", "delete", "list", "question") and call.name not in self.failing:
                     told = arguments["text"] if kind == "question" else "The page is open."
                     self.history.append(ModelMessage(role="assistant", text=told))
                     return call.name, arguments

@@ -106,6 +106,10 @@ FIRST: list[tuple[str, str, dict[str, Any]]] = [
     ("товары дешевле 50 руб", "query_product", filtered(price={"lt": "50"})),
     ("товары от 10 до 20", "query_product", filtered(price={"gte": "10", "lte": "20"})),
     ("товары с ценой больше 5", "query_product", filtered(price={"gt": "5"})),
+    ("products over 100 and under 200", "query_product", filtered(price={"gt": "100", "lt": "200"})),
+    ("which products cost more than 20?", "query_product", filtered(price={"gt": "20"})),
+    ("ile kosztujących ponad 5 zł produktów mamy?", "count_product", filtered(price={"gt": "5"})),
+    ("how many orders did Anna Nowak place?", "count_order", {"search": "Anna Nowak"}),
     ("draft products over 5", "query_product", filtered(status="draft", price={"gt": "5"})),
     ("paid or shipped orders", "query_order", filtered(status={"in": ["paid", "shipped"]})),
     ("paid, pending or shipped orders", "query_order", filtered(status={"in": ["pending", "paid", "shipped"]})),
@@ -233,6 +237,16 @@ def test_a_name_that_nothing_is_called_exactly_is_searched_for_in_the_end() -> N
     assert [name for name, _ in desk.reads][-1] == "find_entities"
 
 
+def test_a_list_of_somebodys_rows_is_opened_by_their_ids() -> None:
+    order = {"id": "41", "number": "SO-0000041", "shipping_city": "Sopot", "status": "paid"}
+    desk = Desk(tools=shop.FURTHER, rows={"order": [order]})
+    assert desk.say("mark the paid orders of Sopot as shipped") == (
+        "open_order_list",
+        {"ids": ["41"], "action": "mark_as_shipped"},
+    )
+    assert desk.reads[0] == ("query_order", {"filters": {"status": "paid"}, "search": "Sopot", "limit": 50})
+
+
 @pytest.mark.parametrize(
     ("sentence", "answer"),
     [
@@ -297,6 +311,11 @@ def answered(sentence: str, result: dict[str, Any]) -> str:
             "Количество: товары:\n- Кружки: 3",
         ),
         ("history of order 41", {"changes": []}, "The history is in the table: who changed what, and when."),
+        (
+            "how many orders did Anna Nowak place?",
+            {"count": 0, "capped": False},
+            "I found nothing: orders. Searched for: “did Anna Nowak place”.",
+        ),
         ("how many orders?", {"error": {"code": "x", "message": "No."}}, "That did not work: No."),
     ],
     ids=str,

@@ -25,6 +25,7 @@ from .words import (
     BETWEEN_AND,
     BY,
     CHEAPEST,
+    COSTS,
     DATES_ONLY,
     DEAREST,
     DESCENDING,
@@ -69,9 +70,16 @@ class Further:
     used: set[int] = field(default_factory=set)
 
 
+def _other_end(one: Any, other: Any) -> bool:
+    """Tell whether two conditions are the two ends of a range: "over 100 and under 200"."""
+    if not (isinstance(one, dict) and isinstance(other, dict)):
+        return False
+    return {lookup[0] for lookup in one}.isdisjoint(lookup[0] for lookup in other)
+
+
 def compares(tokens: Sequence[Token], at: int) -> bool:
     """Tell whether a word at a place leads to a value, and says nothing without one: "since", "over"."""
-    words = (*MORE, *LESS, *AT_LEAST, *AT_MOST)
+    words = (*MORE, *LESS, *AT_LEAST, *AT_MOST, *WITHOUT)
     return not is_plain(tokens[at]) and said_at(tokens, at, words) > 0
 
 
@@ -237,17 +245,23 @@ class _Reader:
         kinds = DATES if kind == "time" else NUMBERS
         named = self._field_before(start, kinds)
         one = named[0] if named else self._first(self.ranged, kinds)
-        if one is None or one.name in self.found.filters:
+        before = self.found.filters.get(one.name) if one is not None else None
+        if one is None or (before is not None and not _other_end(before, given)):
             return 0
         if kind == "number" and one.kind == "integer" and isinstance(given, dict):
             given = {lookup: int(value) if value.isdecimal() else value for lookup, value in given.items()}
         begin = named[1] if named else start
-        if not named and self._is_placed(begin - 1):
+        told = self._is_placed if kind == "time" else self._is_cost
+        if not named and told(begin - 1):
             begin -= 1
         self._use(range(begin, end))
-        self.found.filters[one.name] = given
-        self.found.said[one.name] = written(self.tokens[start:end], self.context.source)
+        said = written(self.tokens[start:end], self.context.source)
+        self.found.filters[one.name] = {**before, **given} if before is not None else given
+        self.found.said[one.name] = " ".join(each for each in (self.found.said.get(one.name), said) if each)
         return end - start
+
+    def _is_cost(self, at: int) -> bool:
+        return self._free(at) and self.tokens[at].folded in COSTS
 
     # -- what is empty, several values -------------------------------------------------------------
 

@@ -14,8 +14,9 @@ from .texts import VERB_NAMES, capital, counted, quoted, say, text_reply
 from .tokens import fold
 from .turn import Turn
 from .values import Item, Related
-from .words import MARK, Intent, Language, is_plain_word
+from .words import MARK, PLACED, Intent, Language, is_plain_word
 
+_TICKED = 50  # rows of a list that are named one by one
 _ENDING: Mapping[Language, int] = {"pl": 3, "ru": 3, "en": 0}  # letters that an ending may have, at most
 
 
@@ -56,6 +57,8 @@ class Reads:
         if result is None:
             assert self.turn.wanted is not None
             return self.turn.wanted
+        if intent == "count" and result.get("count") == 0 and self._searched_for():
+            return self._nothing(entity)  # what was looked for is said, in case it was not meant so
         told = (
             grouped(self.language, entity, self.command, result)
             if intent == "summary"
@@ -118,12 +121,17 @@ class Reads:
             return [[{"filters": {**filters, "id": target.id or target.text}}]]
         if entity.is_searched and not target.place:
             texts = [searched(target.text), searched(target.text, ending=_ENDING[self.language])]
-            return [[plain | {"search": text}] for text in dict.fromkeys(texts) if text]
+            found = [[plain | {"search": text}] for text in dict.fromkeys(texts) if text]
+            places = [field.name for field in entity.place_fields()[:2]]  # "the orders of Gdynia"
+            return [*found, [{"filters": {**filters, name: texts[0]}} for name in places]]
         first, *others = target.fields
         second = [{"filters": {**filters, name: target.text}} for name in others[:3]]
         if capital(target.text) != target.text:
             second.append({"filters": {**filters, first: capital(target.text)}})
-        return [[{"filters": {**filters, first: target.text}}], second]
+        attempts: list[list[dict[str, Any]]] = [[{"filters": {**filters, first: target.text}}], second]
+        if target.place and entity.is_searched and _ENDING[self.language]:
+            attempts.append([plain | {"search": searched(target.text, ending=_ENDING[self.language])}])
+        return attempts
 
     def _narrowed(self, entity: Entity) -> dict[str, Any] | ModelReply:
         """Return the filters and the search of a command that reads no rows."""
@@ -172,7 +180,7 @@ class Reads:
     def _list(self, entity: Entity, spec: ToolSpec, narrowed: Mapping[str, Any]) -> ModelReply:
         arguments: dict[str, Any] = dict(narrowed)
         if "search" in narrowed:  # a list is opened by filters or by ids
-            rows = self._rows_named(entity, narrowed)
+            rows = self._rows_named(entity, narrowed.get("filters", {}))
             if isinstance(rows, ModelReply):
                 return rows
             arguments = {"ids": [str(row.get("id", "")) for row in rows]}
@@ -186,16 +194,18 @@ class Reads:
             arguments["action"] = action
         return self.turn.act(spec, arguments)
 
-    def _rows_named(
-        self, entity: Entity, narrowed: Mapping[str, Any]
-    ) -> list[Mapping[str, Any]] | ModelReply:
+    def _rows_named(self, entity: Entity, filters: Mapping[str, Any]) -> list[Mapping[str, Any]] | ModelReply:
+        """Return the records that a name in the sentence means, or the reply that reads them or says there are none."""
         query = entity.tool("query")
         assert query is not None
-        rows = self.turn.rows(query, narrowed)
-        if rows is None:
-            assert self.turn.wanted is not None
-            return self.turn.wanted
-        return rows or self._nothing(entity)
+        for attempt in self._attempts(entity, filters):
+            several = [self.turn.rows(query, each | {"limit": _TICKED}) for each in attempt]
+            if self.turn.wanted:
+                return self.turn.wanted
+            rows = next((each for each in several if each), None)
+            if rows:
+                return rows
+        return self._nothing(entity)
 
     def _values(self) -> dict[str, Any]:
         """Return the values for a tool; what relations mean is looked up, what is not found is kept aside."""
@@ -232,6 +242,12 @@ class Reads:
     def _nothing(self, entity: Entity) -> ModelReply:
         if self.command.after:
             return text_reply(self._say("no_more"))
+        conditions = self._searched_for()
+        said = self._say("searched", conditions=", ".join(conditions)) if conditions else ""
+        return text_reply(f"{self._say('none')} {said}".strip())
+
+    def _searched_for(self) -> list[str]:
+        """Return the conditions of the command as they were said."""
         conditions = []
         for field, value in self.command.values:
             shown = (
@@ -239,16 +255,16 @@ class Reads:
             )
             shown = shown or getattr(value, "text", "") or getattr(value, "value", "")
             conditions.append(f"{field.label(self.language)} {quoted(self.language, str(shown))}")
-        labels = {field.name: field.label(self.language) for field in entity.fields("query")}
+        entity = self.command.entity
+        labels = (
+            {field.name: field.label(self.language) for field in entity.fields("query")} if entity else {}
+        )
         for name, said in self.command.said.items():
             conditions.append(f"{labels.get(name, name)} {quoted(self.language, said)}")
         target = self.command.target
         if target is not None:
             conditions.append(f"id {target.id}" if target.id else quoted(self.language, target.text))
-        text = self._say("none")
-        return text_reply(
-            f"{text} {self._say('searched', conditions=', '.join(conditions))}" if conditions else text
-        )
+        return conditions
 
     def _which(self, entity: Entity, target: Target, lookup: Lookup) -> ModelReply:
         if entity.tool("query") is None:
@@ -291,6 +307,8 @@ def searched(text: str, *, ending: int = 0) -> str:
     words = text.replace("…", " ").replace("...", " ").split()
     while len(words) > 1 and is_plain_word(fold(words[0])):
         words = words[1:]
+    while len(words) > 1 and fold(words[-1]) in PLACED:  # "how many orders did Anna place"
+        words = words[:-1]
     if ending:
         words = [
             word[: max(3, len(word) - (ending if len(word) > 2 * ending else 1))] if word.isalpha() else word

@@ -225,8 +225,10 @@ BETWEEN = ("between", "from", "między", "pomiędzy", "od", "между", "с", 
 BETWEEN_AND = ("and", "to", "until", "till", "a", "i", "do", "и", "по", "до")
 DURING = Words("in from of on during for within z ze w we na za podczas przez за в во на из от")
 PLACED = Words(
-    "placed made created added ordered złożon* utworzon* dodan* zrobion* оформлен* сделан* создан* добавлен*"
+    "place placed made created added ordered złożon* złożył* złożono utworzon* dodan* zrobion* zrobił* "
+    "оформлен* оформил* сделан* сделал* создан* добавлен*"
 )
+COSTS = Words("cost costs costing priced kosztuj* kosztował* стоит стоят стоимост* ценой")
 FILLERS = Words("the than niż od чем")
 
 WITHOUT = ("without", "with_no", "missing", "bez", "без")
