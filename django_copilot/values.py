@@ -132,7 +132,7 @@ def json_to_python(field: Any, name: str, given: Any) -> Any:
                 given = int(given)
             if isinstance(given, bool) or not isinstance(given, int) or not -(2**63) <= given < 2**63:
                 raise wrong_value(name, "expected a whole number.")
-            return given
+            return _chosen(field, name, given)
         case models.DecimalField():
             return _decimal(field, name, given)
         case models.FloatField():
@@ -158,7 +158,12 @@ def json_to_python(field: Any, name: str, given: Any) -> Any:
                 return _or_wrong(name, parsed if str(parsed) == given.lower() else None, "expected a UUID.")
     except (ValueError, OverflowError):
         raise wrong_value(name, "that is not a valid value.") from None
-    if has_choices(field) and given not in {str(raw) for raw, _ in field.flatchoices}:
+    return _chosen(field, name, given)
+
+
+def _chosen(field: Any, name: str, given: Any) -> Any:
+    """Return a value that is among the field's choices, if it has any. Raises CallError."""
+    if has_choices(field) and str(given) not in {str(raw) for raw, _ in field.flatchoices}:
         allowed = ", ".join(repr(str(raw)) for raw, _ in field.flatchoices if raw not in (None, ""))
         raise wrong_value(name, f"expected one of {allowed[:500]}.")
     return given

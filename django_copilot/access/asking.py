@@ -124,7 +124,9 @@ class AskAccess(FieldAccess):
     def action_label(self, name: str) -> str:
         """Return an action's text in the admin's list; its name where the admin gives none."""
         ma = self.model_admin
-        choices: list[Any] = ask_hook(ma, "get_action_choices", [], lambda: [*ma.get_action_choices(self.request)])
+        choices: list[Any] = ask_hook(
+            ma, "get_action_choices", [], lambda: [*ma.get_action_choices(self.request)]
+        )
         return next((str(label) for value, label in choices if value == name), name)
 
     def takes_parameters(self, query: Mapping[str, str]) -> bool:

@@ -111,7 +111,17 @@ class FieldAccess(RowAccess):
 
     def _kept_from_model(self, obj: Any) -> set[str]:
         """Return the names that no model gets, whichever other list they are in too."""
-        return {*self.model_admin.harness_show, *self._declared_names("get_harness_show", obj)}
+        given = self.model_admin.harness_show
+        names: Any = ask_hook(
+            self.model_admin,
+            "get_harness_show",
+            None,
+            lambda: self.model_admin.get_harness_show(self.request, obj),
+        )
+        if not all(isinstance(each, list | tuple | set | frozenset) for each in (given, names)):
+            # What is to be kept is not known, so all is.
+            return {field.name for field in self.model._meta.get_fields()}
+        return {*given, *names}
 
     def showable(self, obj: Any = None) -> tuple[str, ...]:
         """Return the fields whose values the person sees of this record, while the model gets handles for them.

@@ -117,7 +117,7 @@ def _condition(entity: EntityAccess, field: Any, name: str, given: Any) -> tuple
     if is_handle(given):
         return _equals(entity, field, given), given
     if field.remote_field is not None:
-        return models.Q((f"{field.name}__pk__in", _related_keys(entity.access, field, name, given))), given
+        return _related_to(entity, field, _related_keys(entity.access, field, name, given)), given
     if "range" in kinds and isinstance(given, str):
         meant = _period(field, name, given)
         if meant is not None:
@@ -148,12 +148,12 @@ def _lookups(
         return (empty if given["isnull"] else ~empty), dict(given)
     if "in" in given:
         return _one_of(entity, field, name, given["in"]), dict(given)
-    ends = {lookup: _end(field, name, lookup, value) for lookup, value in given.items()}
-    q, values, stored = models.Q(), {}, {}
-    for lookup, value in ends.values():
-        q &= models.Q((f"{field.name}__{lookup}", value))
-        values[lookup[0]], stored[lookup] = value, to_json(value)
-    if len(values) == 2 and not values["g"] <= values["l"]:
+    q, begins, stored = models.Q(), {}, {}
+    for asked, value in given.items():
+        lookup, end, begins[asked[0]] = _end(field, name, asked, value)
+        q &= models.Q((f"{field.name}__{lookup}", end))
+        stored[lookup] = to_json(end)
+    if len(begins) == 2 and not begins["g"] <= begins["l"]:
         raise wrong_value(name, "the range is reversed: its lower end lies after its upper end.")
     return q, stored
 
@@ -162,11 +162,23 @@ def _one_of(entity: EntityAccess, field: Any, name: str, given: Any) -> models.Q
     several = _several(name, given)
     if field.remote_field is not None:
         keys = [key for each in several for key in _related_keys(entity.access, field, name, each)]
-        return models.Q((f"{field.name}__pk__in", keys))
+        return _related_to(entity, field, keys)
     values = [json_to_python(field, name, each) for each in several]
     if None in values:
         raise wrong_value(name, "null can't be one of several; use isnull.")
-    return models.Q((f"{field.name}__in", values))
+    days = [each for each in several if isinstance(each, str) and len(each) == 10]
+    if not days or not isinstance(field, models.DateTimeField):
+        return models.Q((f"{field.name}__in", values))
+    q = models.Q(
+        (
+            f"{field.name}__in",
+            [value for value, each in zip(values, several, strict=True) if each not in days],
+        )
+    )
+    for day in days:  # which is the whole day, as everywhere else
+        for_day = {"gte": day, "lte": day}
+        q |= _lookups(entity, field, name, for_day, frozenset({"range"}))[0]
+    return q
 
 
 def _several(name: str, given: Any) -> list[Any]:
@@ -191,16 +203,20 @@ def _wrong_lookup(
 # -- dates ------------------------------------------------------------------------------------------------
 
 
-def _end(field: Any, name: str, lookup: str, given: Any) -> tuple[str, Any]:
-    """Return the lookup and the value of one end of a range; a day or a word stands for a whole period."""
+def _end(field: Any, name: str, lookup: str, given: Any) -> tuple[str, Any, Any]:
+    """Return the lookup and the value of one end of a range, and where that begins.
+
+    A day or a word stands for a whole period.
+    """
     meant = _period(field, name, given) if isinstance(given, str) else None
     if meant is None:
         value = json_to_python(field, name, given)
         if value is None:
             raise wrong_value(name, f"{lookup}: a value is needed.")
-        return lookup, value
+        return lookup, value, value
     start, end = (json_to_python(field, name, each) for each in meant)
-    return {"gte": ("gte", start), "gt": ("gte", end), "lte": ("lt", end), "lt": ("lt", start)}[lookup]
+    ends = {"gte": ("gte", start), "gt": ("gte", end), "lte": ("lt", end), "lt": ("lt", start)}
+    return *ends[lookup], start
 
 
 def _period(field: Any, name: str, given: str) -> tuple[str, str] | None:
@@ -211,6 +227,14 @@ def _period(field: Any, name: str, given: str) -> tuple[str, str] | None:
     if not isinstance(field, models.DateField):
         return None
     in_time = isinstance(field, models.DateTimeField)
+    try:
+        back = dates.hours(given) if in_time else None
+    except OverflowError:
+        raise wrong_value(name, "that date does not exist.") from None
+    if back is not None:
+        end = timezone.now()
+        start = end - datetime.timedelta(hours=back[0])
+        return start.isoformat(), (end if back[1] else start).isoformat()
     now = timezone.localtime() if timezone.is_aware(timezone.now()) else timezone.now()
     try:
         day = datetime.date.fromisoformat(given) if len(given) == 10 and given[:4].isdigit() else None
@@ -245,6 +269,14 @@ def _aware(local: datetime.datetime) -> datetime.datetime:
 
 
 # -- relations --------------------------------------------------------------------------------------------
+
+
+def _related_to(entity: EntityAccess, field: Any, keys: Sequence[Any]) -> models.Q:
+    """Return the condition that a record is related to one of these; a record counts once, however many it is."""
+    related = models.Q((f"{field.name}__pk__in", keys))
+    if not field.many_to_many:
+        return related
+    return models.Q(("pk__in", entity.model._base_manager.filter(related).values("pk")))
 
 
 def _related_keys(access: Access, field: Any, name: str, given: Any) -> list[Any]:

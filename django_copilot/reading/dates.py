@@ -17,13 +17,15 @@ MONTHS = (
 EXPLAINED = "today, friday, last month, this quarter, 7 days ago, last 30 days, 2026-10"
 MOST = 10_000  # days, weeks, … back
 
-_UNITS = "hour|day|week|month|quarter|year"
+_UNITS = "day|week|month|quarter|year"
 _NAMED = re.compile(rf"(this|last|next) ({_UNITS})")
 _AGO = re.compile(rf"(\d{{1,5}}) ({_UNITS})s? ago")
 _LATEST = re.compile(rf"(?:last|past) (\d{{1,5}}) ({_UNITS})s?")
 _WEEKDAY = re.compile(rf"(last )?({'|'.join(WEEKDAYS)})")
 _MONTH = re.compile(rf"({'|'.join(MONTHS)})(?: (\d{{4}}))?")
 _ISO_PERIOD = re.compile(r"(\d{4})(?:-(?:(\d{2})|q([1-4])))?", re.ASCII)
+
+_HOURS = re.compile(r"(?:(?:last|past) (\d{1,5}) hours?|(\d{1,5}) hours? ago)")
 
 Period = tuple[datetime.datetime, datetime.datetime]
 
@@ -54,18 +56,27 @@ def period(text: str, now: datetime.datetime) -> Period | None:
         return start, _moved(start, found[2], 1)
     if found := _AGO.fullmatch(words):
         moved = _moved(now, found[2], -_number(found[1]))
-        if found[2] == "hour":
-            return moved, moved
         start = datetime.datetime.combine(moved.date(), datetime.time())
         return start, start + day
     if found := _LATEST.fullmatch(words):
-        return _latest(found[2], _number(found[1]), now, today + day)
+        return _moved(today + day, found[2], -_number(found[1])), today + day
     if found := _MONTH.fullmatch(words):
         month = MONTHS.index(found[1]) + 1
         year = int(found[2]) if found[2] else now.year - (month > now.month)
         start = _first_of(max(year, 1), month)
         return start, _moved(start, "month", 1)
     return None
+
+
+def hours(text: str) -> tuple[int, bool] | None:
+    """Return how many hours back words mean, and whether all since then; None for other texts.
+
+    A day may have 23 or 25 hours, so they are counted from a point in time and not on a clock.
+    """
+    found = _HOURS.fullmatch(" ".join(text.lower().split()))
+    if found is None:
+        return None
+    return _number(found[1] or found[2]), found[1] is not None
 
 
 def _first_of(year: int, month: int) -> datetime.datetime:
@@ -89,16 +100,7 @@ def _iso(found: re.Match[str]) -> Period | None:
     return start, _moved(start, unit, 1)
 
 
-def _latest(unit: str, number: int, now: datetime.datetime, tomorrow: datetime.datetime) -> Period:
-    """Return so many days, weeks, … that end with today, or hours that end now."""
-    if unit == "hour":
-        return _moved(now, unit, -number), now
-    return _moved(tomorrow, unit, -number), tomorrow
-
-
 def _start_of(unit: str, now: datetime.datetime) -> datetime.datetime:
-    if unit == "hour":
-        return now.replace(minute=0, second=0, microsecond=0)
     day = datetime.datetime.combine(now.date(), datetime.time())
     match unit:
         case "week":
@@ -115,8 +117,6 @@ def _start_of(unit: str, now: datetime.datetime) -> datetime.datetime:
 def _moved(when: datetime.datetime, unit: str, number: int) -> datetime.datetime:
     """Return a time so many units later; the last day of a shorter month stands for one that it has not."""
     days = {"day": 1, "week": 7}
-    if unit == "hour":
-        return when + datetime.timedelta(hours=number)
     if unit in days:
         return when + datetime.timedelta(days=days[unit] * number)
     months = when.year * 12 + when.month - 1 + {"month": 1, "quarter": 3, "year": 12}[unit] * number

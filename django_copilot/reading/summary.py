@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from django.db import models
+from django.db import DatabaseError, models
 from django.db.models import functions
 from django.utils import timezone
 from django.utils.text import capfirst
@@ -217,16 +217,15 @@ def run_summary(entity: EntityAccess, summary: Summary) -> Summed:
         used = [*summary.by, *(each.field for each in summary.measures if each.field)]
         with limited(entity.model):
             rows, looked_at, told = selected(entity, wanted, summary.search)
-            rows = rows.order_by()
             looked_at = list(dict.fromkeys([*looked_at, *used]))
             hidden = not set(looked_at) <= entity.readable_on_all | entity.showable_on_all
             if hidden or not entity.decides_in_database:
                 groups, more = _one_by_one(entity, rows, looked_at, summary)
             elif not summary.measures:
-                number = rows.values("pk")[: COUNT_CAP + 1].count()
+                number = each_once(rows).values("pk")[: COUNT_CAP + 1].count()
                 groups, more = [((), (min(number, COUNT_CAP),))], number > COUNT_CAP
             else:
-                groups, more = _in_database(entity, rows, summary)
+                groups, more = _in_database(entity, each_once(rows), summary)
         labelled, related_told = _labelled(entity, summary, groups)
     return Summed(
         entity=entity,
@@ -237,6 +236,22 @@ def run_summary(entity: EntityAccess, summary: Summary) -> Summed:
         asked=conditions_text(entity, wanted.filters, Query(entity=summary.entity, search=summary.search)),
         told=merge(told, related_told, {entity.entity.label: looked_at}),
     )
+
+
+def each_once(rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
+    """Return the same records, unordered, from a query in which each is one row.
+
+    An admin's queryset may join many rows to a record, group, or leave out what is double: sums would be
+    over rows, not records.
+    """
+    query = rows.query
+    joins = [getattr(join, "join_field", None) for join in query.alias_map.values()]
+    plain = all(field is None or field.many_to_one or field.one_to_one for field in joins)
+    rows = rows.order_by()
+    everything: models.QuerySet[Any] = rows.model._base_manager.using(rows.db)
+    if plain and not (query.distinct or query.group_by is not None or query.combinator or query.annotations):
+        return rows
+    return everything.filter(models.Q(("pk__in", rows.values("pk"))))
 
 
 def _check(entity: EntityAccess, summary: Summary, readable: Sequence[str]) -> None:
@@ -316,6 +331,10 @@ def _in_database(entity: EntityAccess, rows: models.QuerySet[Any], summary: Summ
         found = list(grouped.order_by(*order, *key_names)[: MAX_GROUPS + 1])
     except ValueError:
         raise Refused("This database can't group by time in this time zone.", code="not_available") from None
+    except (OverflowError, DatabaseError) as error:
+        if isinstance(error, DatabaseError) and "overflow" not in str(error):
+            raise
+        raise Refused("These numbers are too large for the database to add.", code="not_available") from None
     more = len(found) > MAX_GROUPS
     found = found[:MAX_GROUPS]
     if summary.every:
@@ -384,7 +403,7 @@ def _one_by_one(
 ) -> tuple[Groups, bool]:
     """Return the same, over records that were asked for one by one. Raises Refused when there are too many."""
     most = get_settings().SCAN_ROWS
-    found = list(rows.order_by("-pk")[: most + 1])
+    found = list({obj.pk: obj for obj in rows.order_by("-pk")[: most + 1]}.values())
     if len(found) > most and summary.measures:
         raise Refused(
             f"Whether a record may be seen is decided one by one here, for at most {most} of them. "

@@ -31,6 +31,7 @@ from ..identity import key_text
 from ..reading import Query
 from ..reading.conditions import Conditions, conditions
 from ..reading.scan import scan, selected
+from ..reading.summary import each_once
 from ..references import is_handle
 from .base import Proposed
 
@@ -130,7 +131,7 @@ def _listed(entity: EntityAccess, wanted: Conditions) -> int:
     It asks for no permission of single records, as the query tools do: there may be more.
     """
     with limited(entity.model):
-        return len(entity.queryset().order_by().filter(wanted.q).values_list("pk")[: _most(entity) + 1])
+        return len(each_once(entity.queryset().filter(wanted.q)).values_list("pk")[: _most(entity) + 1])
 
 
 # -- the admin's own parameters ---------------------------------------------------------------------------

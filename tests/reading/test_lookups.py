@@ -61,6 +61,31 @@ def test_a_day_in_a_range_is_the_whole_day(
     assert keys(entity("admin", "order"), placed_at=given) == {may[place] for place in places}
 
 
+@pytest.mark.parametrize("place", [0, 1])
+def test_hours_are_hours_where_a_clock_jumps(
+    entity: GetEntity, monkeypatch: pytest.MonkeyPatch, store: Any, place: int
+) -> None:
+    """In Warsaw the clock jumps at 01:00 UTC on the last Sundays of March and of October."""
+    now = (
+        datetime.datetime(2026, 3, 29, 1, 30, tzinfo=datetime.UTC),
+        datetime.datetime(2026, 10, 25, 1, 30, tzinfo=datetime.UTC),
+    )[place]
+    monkeypatch.setattr("django.utils.timezone.now", lambda: now)
+    first, second = Order.objects.order_by("pk")[:2]
+    Order.objects.update(placed_at=now - datetime.timedelta(days=9))
+    Order.objects.filter(pk=first.pk).update(placed_at=now - datetime.timedelta(minutes=59))
+    Order.objects.filter(pk=second.pk).update(placed_at=now - datetime.timedelta(minutes=61))
+    assert keys(entity("admin", "order"), placed_at="last 1 hours") == {first.pk}
+    assert keys(entity("admin", "order"), placed_at={"gte": "1 hour ago"}) == {first.pk}
+    assert keys(entity("admin", "order"), placed_at="last 2 hours") == {first.pk, second.pk}
+
+
+def test_a_day_is_the_whole_day_among_several_too(entity: GetEntity, may: list[int], bend: Bend) -> None:
+    bend(Order, harness_lookups={"placed_at": ["in"]})
+    found = keys(entity("admin", "order"), placed_at={"in": ["2026-05-01", "2026-05-02T00:00:00"]})
+    assert found == {may[0], may[1], may[2]}
+
+
 def test_words_are_worked_out_in_the_persons_time_zone_and_told(entity: GetEntity, store: Any) -> None:
     now = timezone.localtime()
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
@@ -129,6 +154,8 @@ def test_numbers_have_ranges(entity: GetEntity) -> None:
         ("order", {"placed_at": {}}, "unknown_lookup"),
         ("order", {"placed_at": {"in": ["2026-01-01"]}}, "unknown_lookup"),
         ("order", {"placed_at": {"gte": "2026-05-02", "lt": "2026-05-01"}}, "invalid_value"),
+        ("order", {"placed_at": {"gte": "2026-05-02", "lte": "2026-05-01"}}, "invalid_value"),
+        ("order", {"placed_at": {"gte": "today", "lte": "yesterday"}}, "invalid_value"),
         ("order", {"placed_at": {"gte": "2026-02-30"}}, "invalid_value"),
         ("order", {"placed_at": "2026-02-30"}, "invalid_value"),
         ("order", {"placed_at": {"gte": "9999"}}, "invalid_value"),

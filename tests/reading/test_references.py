@@ -404,6 +404,33 @@ def test_what_is_in_both_lists_is_kept_from_the_model(store: Any, monkeypatch: p
     assert verdict(guess) == "needs_handle"
 
 
+def _raises(self: Any, request: Any, obj: Any = None) -> Any:
+    raise LookupError
+
+
+@pytest.mark.parametrize(
+    "bent",
+    [
+        {"harness_show": "email"},
+        {"get_harness_show": _raises},
+        {"get_harness_show": lambda self, request, obj=None: "email"},
+        {"get_harness_show": lambda self, request, obj=None: None},
+    ],
+    ids=["text", "raises", "answers a text", "answers nothing"],
+)
+def test_where_it_is_not_known_what_is_kept_nothing_is_sent(
+    store: Any, monkeypatch: pytest.MonkeyPatch, bent: dict[str, Any]
+) -> None:
+    from example_project.store.admin import CustomerAdmin
+
+    monkeypatch.setattr(CustomerAdmin, "harness_list", ["name", "email"])
+    for name, value in bent.items():
+        monkeypatch.setattr(CustomerAdmin, name, value)
+    Customer.objects.update(email="only@her.example")
+    outcome = call(store, "admin", "query_customer", {})
+    assert "only@her" not in str(getattr(outcome, "content", outcome))
+
+
 def test_the_delete_page_shows_her_what_is_not_sent(login: Login) -> None:
     customer = Customer.objects.filter(orders=None).first() or Customer.objects.order_by("pk")[0]
     Customer.objects.filter(pk=customer.pk).update(email="only@her.example")

@@ -9,7 +9,8 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.contrib import admin
+from django.db import OperationalError, connection
 from django.db.models import Count, Sum
 from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
@@ -18,7 +19,7 @@ from django.utils import timezone
 from django_copilot.access import EntityAccess
 from django_copilot.exceptions import CallError
 from django_copilot.reading.summary import MAX_GROUPS, Measure, Summary, Summed, run_summary
-from example_project.store.models import Customer, Order, Product
+from example_project.store.models import Customer, Order, Product, Tag
 from tests.gate.calls import run, verdict
 
 GetEntity = Callable[..., EntityAccess]
@@ -225,6 +226,66 @@ def test_too_many_records_to_ask_for_are_refused_and_counts_are_capped(entity: G
     content, _ = ask(entity("admin", "product")).for_model()
     assert (content["count"], content["capped"]) == (20, True)
     assert groups(ask(entity("admin", "product"), "count", filters={"id": "1"})) == {(): [1]}
+
+
+def _joined(rows: Any) -> Any:
+    return rows.filter(tags__pk__gte=0)
+
+
+SHAPES: dict[str, Callable[[Any], Any]] = {
+    "plain": lambda rows: rows,
+    "joined": _joined,
+    "distinct": lambda rows: _joined(rows).distinct(),
+    "annotated": lambda rows: rows.annotate(number=Count("tags")),
+    "ordered": lambda rows: rows.order_by("tags__name"),
+}
+
+
+@pytest.mark.parametrize("one_by_one", [False, True], ids=["in the database", "one by one"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_record_counts_once_however_the_admin_joins(
+    entity: GetEntity, bend: Bend, shape: str, one_by_one: bool
+) -> None:
+    tags = Tag.objects.order_by("pk")[:3]
+    for product in Product.objects.all():
+        product.tags.set(tags)
+    model_admin = type(admin.site.get_model_admin(Product))
+    plain = model_admin.get_queryset
+    bend(
+        Product,
+        get_queryset=lambda self, request: SHAPES[shape](plain(self, request)),
+        harness_list=["title", "status", "price", "tags"],
+        harness_lookups={"tags": ["in"]},
+    )
+    if one_by_one:
+        allowed = lambda self, request, obj=None: True  # noqa: E731
+        bend(Product, has_view_permission=allowed, has_change_permission=allowed)
+    of = entity("admin", "product")
+    assert of.decides_in_database is not one_by_one
+    for filters in ({}, {"tags": {"in": [str(each.pk) for each in tags]}}, {"tags": str(tags[0].pk)}):
+        assert ask(of, filters=filters).for_model()[0]["count"] == 40
+        total = Product.objects.aggregate(total=Sum("price"))["total"]
+        assert groups(ask(of, "count", "sum price", filters=filters)) == {(): [40, f"{total:.2f}"]}
+        by_status = groups(ask(of, "count", "sum price", by=("status",), filters=filters))
+        assert by_status == {
+            (status,): [number, f"{total:.2f}"]
+            for status, number, total in Product.objects.order_by()
+            .values_list("status")
+            .annotate(Count("pk"), Sum("price"))
+        }
+
+
+@pytest.mark.django_db
+def test_numbers_that_are_too_large_to_add_are_refused(
+    entity: GetEntity, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*args: Any, **kwargs: Any) -> Any:
+        raise OperationalError("integer overflow")
+
+    monkeypatch.setattr("django.db.models.query.QuerySet.aggregate", fails)
+    with pytest.raises(CallError) as caught:
+        ask(entity("admin", "product"), "sum price")
+    assert caught.value.code == "not_available"
 
 
 def test_rows_that_the_project_says_are_hers_are_taken_at_its_word_and_a_failure_is_none(
