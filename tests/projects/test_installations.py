@@ -90,7 +90,7 @@ def test_rest_framework_defaults_of_the_project_change_nothing() -> None:
     assert status == 200
     assert answer["reply"] == "There."
     assert answer["results"][0]["rows"][0]["values"]["title"] == "żółw"
-    assert set(answer) == {"conversationId", "reply", "results"}
+    assert set(answer) == {"conversationId", "reply", "results", "sent"}
     assert found["same conversation"][0] == 200
     assert found["same conversation"][1]["conversationId"] == answer["conversationId"]
     expected = {
