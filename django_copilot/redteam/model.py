@@ -193,7 +193,8 @@ class Speech:
             raise BackendError(
                 rng.choice(("model_unavailable", "model_timeout", "model_protocol")), "by chance"
             )
-        text = rng.choice(MARKDOWN).format(rng.choice(self.grammar.known.texts)[:500])
+        said = rng.choice(self.grammar.known.texts)[:500] if rng.random() < 0.7 else self.grammar.handle()
+        text = rng.choice(MARKDOWN).format(said)
         if chance < 0.15:
             self.said.append(text)
             return ModelReply(text=text, model=rng.choice(("hostile", "x" * 500, "\x00\u202e")))
