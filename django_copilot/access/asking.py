@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from django.contrib.admin import ModelAdmin
-from django.db import models
+from django.db import connections, models, router
 from django.utils.inspect import func_supports_parameter
 
 from ..declaration import LOOKUPS, Declaration, model_field
@@ -24,6 +24,7 @@ RANGED = (
     models.DurationField,
 )
 UNCOMPARED = (models.JSONField, models.FileField, models.BinaryField)  # read, and never compared
+EXACT_DIGITS = 15  # that a float holds
 SEARCHED = (models.CharField, models.TextField, models.GenericIPAddressField)
 
 
@@ -98,7 +99,13 @@ class AskAccess(FieldAccess):
 
     def _has_order(self, name: str) -> bool:
         field = model_field(self.model, name)
-        return field is not None and field.remote_field is None and not isinstance(field, UNCOMPARED)
+        if field is None or field.remote_field is not None or isinstance(field, UNCOMPARED):
+            return False
+        # SQLite keeps a decimal as a float: beyond its digits no page would know where it ended.
+        rounded = connections[router.db_for_read(self.model)].vendor == "sqlite"
+        return not (
+            rounded and isinstance(field, models.DecimalField) and (field.max_digits or 0) > EXACT_DIGITS
+        )
 
     @cached_property
     def tells_history(self) -> bool:

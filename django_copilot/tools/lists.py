@@ -18,7 +18,6 @@ from urllib.parse import urlencode
 import django
 from django.contrib.admin.views.main import ALL_VAR
 from django.db import models
-from django.utils.duration import duration_string
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -52,6 +51,12 @@ def open_entity_list(entity: EntityAccess, args: Mapping[str, Any]) -> Proposed:
         if action and action not in entity.actions:
             can = f"one of: {', '.join(entity.actions)}" if entity.actions else "none here"
             raise CallError(f"action: expected {can}.", code="invalid_argument", argument="action")
+        if action and ids is None and not filters:
+            raise CallError(
+                "An action needs the records: ids of them, or filters.",
+                code="invalid_argument",
+                argument="ids",
+            )
         wanted = conditions(entity, filters, entity.readable())
         records: Sequence[Any] = ()
         query: dict[str, str] | None
@@ -211,8 +216,6 @@ def _text(value: Any) -> str | None:
             return value or None
         case datetime.datetime() | datetime.date() | datetime.time():
             return value.isoformat()
-        case datetime.timedelta():
-            return duration_string(value)
         case int() | float() | uuid.UUID():
             return str(value)
         case decimal.Decimal():

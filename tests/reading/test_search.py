@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from django.contrib import admin
-from django.db import models
+from django.db import connection, models
 
 from django_copilot.access import EntityAccess
 from django_copilot.exceptions import CallError
@@ -151,6 +151,14 @@ def test_only_what_is_readable_on_every_record_orders(entity: GetEntity, bend: B
     assert "price" in entity("manager", "product").readable()
     assert entity("manager", "product").orderable == ("title",)
     assert entity("admin", "category").orderable == ()  # not opted into
+
+
+def test_what_a_database_rounds_orders_nothing(entity: GetEntity, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its pages would not know where they ended."""
+    price = Product._meta.get_field("price")
+    assert "price" in entity("manager", "product").orderable
+    monkeypatch.setattr(price, "max_digits", 16)
+    assert ("price" in entity("admin", "product").orderable) is (connection.vendor != "sqlite")
 
 
 def test_too_many_or_the_same_twice_is_refused(store: Any) -> None:
