@@ -119,7 +119,9 @@ WRONG: list[tuple[str, str, str, Any, str, str]] = [
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda each: each[0])
-def test_it_is_an_error_that_can_be_mended(wrong: tuple[str, str, str, Any, str, str], day: Any, caplog: Any) -> None:
+def test_it_is_an_error_that_can_be_mended(
+    wrong: tuple[str, str, str, Any, str, str], day: Any, caplog: Any
+) -> None:
     _name, who, tool, args, code, part = wrong
     with CaptureQueriesContext(connection) as captured:
         outcome = run_call(who, tool, args)

@@ -219,3 +219,19 @@ def test_with_nothing_shown_they_point_at_nothing(text: str, talk: Any) -> None:
     answer = said.say(text)
     assert {name for name, _ in said.calls} <= {"find_entities"}
     assert answer["results"] == []
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("en", "paid orders of last month"),
+        ("pl", "opłacone zamówienia z ostatniego miesiąca"),
+        ("ru", "оплаченные заказы за последний месяц"),
+    ],
+)
+def test_a_period_points_at_no_row(language: str, text: str, talk: Any) -> None:
+    said = talk("manager", language)
+    said.say(NEWEST[language])
+    said.say(text)
+    (call,) = said.calls
+    assert call == ("query_order", {"filters": {"status": "paid", "placed_at": "last month"}})

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from ..base import ModelMessage
 from .command import Command
 from .lexicon import Entity, field_at, longest_at
+from .periods import is_period_at
 from .sentence import understand
 from .tokens import Token, tokenise
 from .words import (
@@ -85,7 +86,7 @@ def pointed(text: str, entities: Sequence[Entity], earlier: Sequence[ModelMessag
     for at, token in enumerate(tokens):
         place = _place(token)
         last = not place and token.folded in LAST_ONE
-        if not (place or last) or _in_a_name(tokens, at, entities):
+        if not (place or last) or is_period_at(tokens, at) or _in_a_name(tokens, at, entities):
             continue
         end = at + 1
         one = end < len(tokens) and tokens[end].folded in ONE

@@ -94,6 +94,11 @@ def period_at(tokens: Sequence[Token], at: int, context: Context, *, led: bool) 
     )
 
 
+def is_period_at(tokens: Sequence[Token], at: int) -> bool:
+    """Tell whether "last" or an ordinal at a place begins the name of a period: "last month"."""
+    return bool(_counted_at(tokens, at) or _named_at(tokens, at))
+
+
 def day_number_at(tokens: Sequence[Token], at: int) -> int | None:
     """Return the day of a month that is only a number: "1" of "1 to 5 November"."""
     if at < len(tokens) and tokens[at].kind == "number" and tokens[at].text.isdecimal():
