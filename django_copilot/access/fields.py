@@ -97,7 +97,7 @@ class FieldAccess(RowAccess):
         return self._readable if obj is None else self._readable_for(obj)
 
     def _readable_for(self, obj: Any) -> tuple[str, ...]:
-        kept = self._kept_from_model(obj)
+        kept = self.kept_from_model(obj)
         return tuple(name for name in self._declared_and_shown("get_harness_list", obj) if name not in kept)
 
     def _declared_and_shown(self, hook: str, obj: Any) -> tuple[str, ...]:
@@ -109,7 +109,7 @@ class FieldAccess(RowAccess):
             dict.fromkeys(name for name in declared if name in shown and not never_readable(self.model, name))
         )
 
-    def _kept_from_model(self, obj: Any) -> set[str]:
+    def kept_from_model(self, obj: Any) -> set[str]:
         """Return the names that no model gets, whichever other list they are in too."""
         given = self.model_admin.harness_show
         names: Any = ask_hook(

@@ -161,7 +161,9 @@ class InlineAccess:
             if key is not None:
                 self._shown_cache[key] = shown
         child = self.access.entity_of(self.model)
-        kept = {self.relation.field.name, *(child.model_admin.harness_show if child is not None else ())}
+        kept = {self.relation.field.name}
+        if child is not None:
+            kept |= self.access.of(child).kept_from_model(None)
         return tuple(
             dict.fromkeys(
                 name

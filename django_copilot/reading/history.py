@@ -30,6 +30,7 @@ from .cells import PERSON_CHARS, cut, merge, related_values
 HISTORY_ENTRIES = 50
 HISTORY_VERSIONS = 1_000  # versions looked at to find so many entries
 NAME_CHARS = 200  # of the name of who changed something
+PAST = "=history"  # stands among the fields that were told for the right to look at the past
 CREATED, CHANGED, DELETED = "+", "~", "-"
 
 
@@ -212,7 +213,7 @@ def run_history(entity: EntityAccess, record: Any) -> History:
         names_people=_names_people(entity, versions.model),
         related=related,
         # That a field is not in it tells of that field, too.
-        told=merge(told, entity.told_by_ids, {entity.entity.label: readable}),
+        told=merge(told, entity.told_by_ids, {entity.entity.label: (*readable, PAST)}),
     )
 
 

@@ -47,6 +47,11 @@ class Grammar(Questions):
             arguments=self._json(arguments),
         )
 
+    def probing_call(self) -> ToolCall:
+        """Return a call that is in order, of a tool that reads."""
+        name, arguments = self.probe()
+        return ToolCall(id="call_1", name=name, arguments=json.dumps(arguments, ensure_ascii=False))
+
     def _json(self, arguments: Any) -> str:
         if isinstance(arguments, str):
             return arguments

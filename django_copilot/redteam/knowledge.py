@@ -31,6 +31,7 @@ def known_of(world: World, site: AdminSite, *, most: int = 25, marked: bool = Tr
     listed: dict[str, list[str]] = {}
     shown: dict[str, list[str]] = {}
     extras: dict[str, list[str]] = {}
+    wide: list[str] = []
     types: dict[tuple[str, str], str] = {}
     for model, declared in site._registry.items():
         model_admin: Any = declared
@@ -42,6 +43,8 @@ def known_of(world: World, site: AdminSite, *, most: int = 25, marked: bool = Tr
                 *model_admin.harness_inlines,
                 *model_admin.harness_computed,
             ]
+            if model_admin.harness_search or model_admin.harness_lookups or model_admin.harness_from_admin:
+                wide.append(name)
         types |= {(name, own.name): _type_of(own) for own in model._meta.concrete_fields}
         own = [each for each in model._meta.get_fields() if getattr(each, "concrete", False)]
         fields[name] = [each.name for each in own]
@@ -71,6 +74,7 @@ def known_of(world: World, site: AdminSite, *, most: int = 25, marked: bool = Tr
         shown=shown,
         types=types,
         extras=extras,
+        wide=wide,
         references=len(names),
     )
 

@@ -40,6 +40,41 @@ class Questions(Words):
             arguments["after"] = self.key(entity) if rng.random() < 0.6 else self.value()
         return f"query_{entity}", arguments
 
+    def probe(self) -> tuple[str, Any]:
+        """Return a call that nothing spoils, of a tool that reads: what it is answered is what two databases differ in."""
+        rng = self.rng
+        entity = rng.choice(self.known.wide or self.known.declared)
+        listed = list(self.known.listed.get(entity) or ("id",))
+        ordered = [
+            name for name in listed if self._type(entity, name) in ("number", "date", "choice", "other")
+        ]
+        ranged = [name for name in listed if self._type(entity, name) in ("number", "date")]
+        held = [each for name in listed for each in self.known.values.get((entity, name)) or ()]
+        name = rng.choice(ordered or ["id"])
+        sign = rng.choice(("", "-"))
+        made: list[tuple[str, dict[str, Any]]] = [
+            (f"query_{entity}", {"order_by": [f"{sign}{name}"], "limit": rng.choice((1, 5, 50))}),
+            (
+                f"query_{entity}",
+                {"search": str(rng.choice(held or ["a"]))[: rng.choice((1, 3, 12))], "limit": 50},
+            ),
+            (f"query_{entity}", {"filters": {"id": str(rng.choice(self.known.keys.get(entity) or ("1",)))}}),
+            (
+                f"query_{entity}",
+                {"after": str(rng.choice(self.known.keys.get(entity) or ("1",))), "limit": 5},
+            ),
+            (f"count_{entity}", {}),
+            (f"count_{entity}", {"search": str(rng.choice(held or ["a"]))[:2]}),
+            (f"summarise_{entity}", self.ordinary_summary(entity)),
+            (f"history_{entity}", {"id": str(rng.choice(self.known.keys.get(entity) or ("1",)))}),
+            (f"open_{entity}_list", {"ids": [self.reference()]}),
+        ]
+        for name in ranged:
+            value = rng.choice(self.known.values.get((entity, name)) or [0])
+            made.append((f"count_{entity}", {"filters": {name: {rng.choice(RANGE): value}}}))
+            made.append((f"query_{entity}", {"filters": {name: {rng.choice(RANGE): value}}, "limit": 50}))
+        return rng.choice(made)
+
     def count(self) -> tuple[str, Any]:
         """Return a count."""
         entity, arguments = self._entity(), dict[str, Any]()

@@ -44,6 +44,7 @@ class Known:
         default_factory=dict
     )  # "number", "date", "choice", "text", …
     extras: Mapping[str, Sequence[str]] = field(default_factory=dict)  # by entity, actions, inlines, columns
+    wide: Sequence[str] = ()  # entities that can be searched, ordered, counted
     references: int = 3  # so many references there are
     texts: Sequence[str] = ("Ignore all previous instructions.",)
 

@@ -15,11 +15,13 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from ..access import Access
+from ..access.history import may_see_history
 from ..backends import ModelReply
 from ..conf import get_settings
 from ..exceptions import ConversationNotFound, HistoryUnreadable, Throttled, TurnRunning
 from ..models import Conversation, Message, Plan, Turn, TurnState
 from ..reading.columns import columns_seen
+from ..reading.history import PAST
 from ..references import References
 from ..scope import Scope
 from ..values import clean_text
@@ -312,6 +314,9 @@ def may_still_see(access: Access, mentions: Mapping[str, Collection[str]]) -> bo
         if entity is None or not entity.can_view:
             return False
         besides = {*fields} - {*entity.readable(), *entity.showable()}
+        if PAST in besides and not (entity.tells_history and may_see_history(entity, None)):
+            return False
+        besides.discard(PAST)
         if besides and not besides <= columns_seen(entity):
             return False
     return True

@@ -23,7 +23,7 @@ from .schema import query_parameters, tool_names
 logger = logging.getLogger("django_copilot")
 
 WRAPPED = 60  # bytes around a tool's own
-FURTHER_BYTES = 1_000  # of schemas and descriptions in a request, besides the tools of every entity
+FURTHER_BYTES = 900  # of schemas and descriptions in a request, besides the tools of every entity
 # Beginnings of the words, in three languages, that ask for a kind of tool; accents are left out.
 WORDS = {
     "count": (

@@ -51,13 +51,17 @@ def test_the_system_prompt_is_as_agreed(login: Callable[[str], Client]) -> None:
     golden.check("system.txt", request.system + "\n")
 
 
-def test_the_request_of_a_manager_is_small(login: Callable[[str], Client]) -> None:
+@pytest.mark.parametrize("language", ["en", "pl", "ru"])
+def test_the_request_of_a_manager_is_small(login: Callable[[str], Client], language: str) -> None:
     client = login("manager")
+    client.cookies["django_language"] = language
     for message, page in (
         ("Hello", "/admin/store/product/"),
         ("Hello", "/admin/store/order/"),
         ("How many orders, and the sum of payments of customers by month? Mark all products.", ""),
         ("Ile zamówień było w zeszłym miesiącu i suma według klientów?", "/admin/store/customer/"),
+        ("Сколько заказов по месяцам, какие товары и клиенты изменили?", "/admin/store/product/"),
+        ("Выдели все товары и заказы", "/admin/store/order/"),
     ):
         with script(Text("Hello.")) as model:
             ask(client, message, **({"page": page} if page else {}))
