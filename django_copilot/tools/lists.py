@@ -30,7 +30,7 @@ from ..identity import key_text
 from ..reading import Query
 from ..reading.conditions import Conditions, conditions
 from ..reading.scan import scan, selected
-from ..reading.summary import each_once
+from ..reading.sums import each_once
 from ..references import is_handle
 from .base import Proposed
 
@@ -166,36 +166,39 @@ def parameters(entity: EntityAccess, wanted: Conditions) -> dict[str, str] | Non
 
     A value that a handle stands for is never put into an address.
     """
-    readable = entity.readable()
-    if any(
-        is_handle(given) or (name != "id" and name not in readable) for name, given in wanted.filters.items()
-    ):
+    if any(is_handle(given) for given in wanted.filters.values()):
         return None
     query: dict[str, str] = {}
     for lookup, value in _leaves(wanted.q):
-        name, text = _lookup(entity, lookup, value), _text(value)
-        if not name or text is None or name in query:
+        text = _text(value)
+        if text is None:
             return None
-        query[name] = text
+        query[_lookup(entity, lookup, value)] = text
     return _allowed(entity, query)
 
 
 def _leaves(q: models.Q) -> Iterator[tuple[str, Any]]:
-    """Give each comparison that must hold; an empty name for what is no plain comparison."""
-    for child in q.children:
-        if not isinstance(child, models.Q):
-            yield child  # type: ignore[misc]
-        elif child.negated or (child.connector != models.Q.AND and len(child.children) > 1):
-            yield "", None
-        else:
-            yield from _leaves(child)
+    """Give each comparison that must hold; for what is no plain comparison one with nothing."""
+    is_one = len(q.children) == 1
+    if q.negated:
+        child = q.children[0] if is_one else ""
+        lookup, value = child if isinstance(child, tuple) else ("", None)
+        yield lookup, (not value if lookup.endswith("__isnull") else None)
+    elif q.connector != models.Q.AND and not is_one:
+        yield "", None
+    else:
+        for child in q.children:
+            if isinstance(child, models.Q):
+                yield from _leaves(child)
+            else:
+                yield child  # type: ignore[misc]
 
 
 def _lookup(entity: EntityAccess, lookup: str, value: Any) -> str:
     """Return a comparison's name as the admin writes it, so that its own filters show as chosen."""
     name, _sep, rest = lookup.partition("__")
     if not rest:
-        return f"{name}__exact" if name else ""
+        return f"{name}__exact"
     field = model_field(entity.model, name)
     if rest == "pk__in" and field is not None and len(value) == 1 and field.target_field.primary_key:
         return f"{name}__{field.target_field.name}__exact"
@@ -209,9 +212,8 @@ def _text(value: Any) -> str | None:
             return "1" if value else "0"
         case list():
             texts = [_text(each) for each in value]
-            if not texts or any(not each or "," in each for each in texts):
-                return None
-            return ",".join(each for each in texts if each)
+            is_plain = bool(texts) and all(each and "," not in each for each in texts)
+            return ",".join(str(each) for each in texts) if is_plain else None
         case str():
             return value or None
         case datetime.datetime() | datetime.date() | datetime.time():
@@ -237,11 +239,11 @@ def told_of(entity: EntityAccess, count: int, action: str) -> tuple[str, str]:
     values: dict[str, Any] = {
         "count": count,
         "name": str(meta.verbose_name if count == 1 else meta.verbose_name_plural),
-        "action": entity.action_label(action) if action else "",
     }
     if not action:
         ticked = ngettext("%(count)d %(name)s is ticked.", "%(count)d %(name)s are ticked.", count)
     else:
+        values["action"] = entity.action_label(action)
         ticked = ngettext(
             "%(count)d %(name)s is ticked and “%(action)s” is chosen.",
             "%(count)d %(name)s are ticked and “%(action)s” is chosen.",

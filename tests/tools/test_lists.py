@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -19,11 +19,15 @@ from django.test import Client
 from django.utils import timezone
 
 from django_copilot import gate
+from django_copilot.access import Access, EntityAccess
 from django_copilot.backends.base import ToolCall
+from django_copilot.exceptions import CallError, Refused
 from django_copilot.models import AuditEntry, Plan, PlanKind, PlanState
 from django_copilot.references import References, Shown
+from django_copilot.scope import enter_scope
 from django_copilot.switch import turn
 from django_copilot.testing import Call, Text, ask, script
+from django_copilot.tools import lists
 from django_copilot.tools.base import Outcome, Proposed
 from django_copilot.tools.lists import RUN
 from example_project.store.admin import OrderAdmin
@@ -137,6 +141,13 @@ PRODUCTS: list[tuple[dict[str, Any], Q, list[str]]] = [
     ({"available_from": None}, Q(available_from=None), ["available_from__isnull"]),
     ({"category": None}, Q(category=None), ["category__isnull"]),
     ({"category": {"isnull": True}}, Q(category=None), ["category__isnull"]),
+    ({"category": {"isnull": False}}, ~Q(category=None), ["category__isnull"]),
+    ({"available_from": {"isnull": False}}, ~Q(available_from=None), ["available_from__isnull"]),
+    (
+        {"available_from": {"isnull": False}, "status": "active"},
+        Q(status="active") & ~Q(available_from=None),
+        ["available_from__isnull", "status__exact"],
+    ),
 ]
 
 
@@ -205,6 +216,109 @@ def test_a_comma_in_one_of_several_values_is_looked_up_first(login: Login) -> No
     assert outcome.query == {"pk__in": str(first.pk)}
     assert opened(login, outcome) == [first.pk]
     assert second.pk not in opened(login, outcome)
+
+
+@pytest.mark.parametrize("more", [{}, {"region": "north"}], ids=["alone", "with another"])
+@pytest.mark.parametrize("empty", [True, False])
+def test_an_empty_text_is_looked_up_first(
+    login: Login, monkeypatch: pytest.MonkeyPatch, empty: bool, more: dict[str, str]
+) -> None:
+    """The admin's list knows what has no value, and not what is an empty text."""
+    monkeypatch.setattr(OrderAdmin, "harness_lookups", {"shipping_city": ["isnull"]})
+    keep_only(Order.objects.filter(region="north").order_by("pk").values_list("pk", flat=True)[:6])
+    without = Order.objects.order_by("pk").values_list("pk", flat=True)[:2]
+    Order.objects.filter(pk__in=list(without)).update(shipping_city="")
+    outcome = run("manager", "open_order_list", {"filters": {"shipping_city": {"isnull": empty}, **more}})
+    assert isinstance(outcome, Proposed)
+    assert [*outcome.query] == ["pk__in"]
+    assert opened(login, outcome) == keys(
+        Order.objects.filter(shipping_city="") if empty else Order.objects.exclude(shipping_city="")
+    )
+
+
+def test_one_of_several_days_is_looked_up_first(login: Login, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(OrderAdmin, "harness_lookups", {"placed_at": ["in"]})
+    first, second, *rest = Order.objects.order_by("pk")
+    noon = datetime.datetime(2025, 3, 3, 12, tzinfo=datetime.UTC)
+    Order.objects.filter(pk=first.pk).update(placed_at=noon)
+    Order.objects.filter(pk=second.pk).update(placed_at=noon + datetime.timedelta(days=2))
+    Order.objects.filter(pk=rest[0].pk).update(placed_at=noon + datetime.timedelta(days=1))
+    days = {"in": ["2025-03-03", "2025-03-05"]}
+    outcome = run("manager", "open_order_list", {"filters": {"placed_at": days}})
+    assert opened(login, outcome) == [first.pk, second.pk]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ([], None),
+        ([""], None),
+        (["a", ""], None),
+        (["a", "b,c"], None),
+        ([1, 2], "1,2"),
+        ("", None),
+        ("a, b", "a, b"),
+        (None, None),
+        (True, "1"),
+        (False, "0"),
+        (Decimal("1E+3"), "1000"),
+        (datetime.timedelta(hours=30, seconds=1), None),
+        (datetime.date(2026, 5, 1), "2026-05-01"),
+        (datetime.time(6, 30), "06:30:00"),
+        (b"x", None),
+        ({"a": 1}, None),
+    ],
+    ids=repr,
+)
+def test_a_value_is_written_as_the_list_reads_it_or_not_at_all(value: Any, text: str | None) -> None:
+    assert lists._text(value) == text
+
+
+@pytest.fixture
+def entity(store: Any) -> Iterator[EntityAccess]:
+    """Return the orders as a manager may use them."""
+    with enter_scope(HERE, get_user_model().objects.get(username="manager").pk) as request:
+        found = Access(admin.site, request).entity("order")
+        assert found is not None
+        yield found
+
+
+def test_an_address_has_an_end(entity: EntityAccess) -> None:
+    assert lists._allowed(entity, {"shipping_city__exact": "x" * 2_900}) is not None
+    assert lists._allowed(entity, {"shipping_city__exact": "x" * 3_000}) is None
+
+
+def test_a_key_that_can_stand_in_no_list_of_keys_is_an_error(entity: EntityAccess) -> None:
+    with pytest.raises(CallError) as error:
+        lists._by_keys(entity, [Order(pk="a,b")])
+    assert error.value.code == "not_filterable"
+
+
+def test_an_id_that_names_nothing_is_as_one_that_is_hidden(
+    entity: EntityAccess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where keys are data, an id may be well made and name nothing that she may know of."""
+    monkeypatch.setattr(EntityAccess, "keys", lambda self, given: [])
+    with pytest.raises(Refused) as error:
+        lists.open_entity_list(entity, {"ids": ["x"]})
+    assert error.value.code == "not_found"
+
+
+def test_who_may_not_view_opens_no_list(entity: EntityAccess, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(vars(entity), "can_view", False)
+    with pytest.raises(Refused) as error:
+        lists.open_entity_list(entity, {})
+    assert error.value.code == "not_allowed"
+
+
+def test_a_handle_on_a_readable_field_is_in_no_address_either(login: Login, orders: Orders) -> None:
+    customer = Customer.objects.exclude(email="").order_by("pk").first()
+    assert customer is not None
+    Order.objects.filter(pk=orders.own).update(shipping_city=customer.email)
+    shown = Shown(number=1, entity="store.customer", keys=(str(customer.pk),))
+    outcome = handled("manager", "open_order_list", {"filters": {"shipping_city": "‹email r1.1›"}}, shown)
+    assert isinstance(outcome, Proposed), outcome
+    assert outcome.query == {"pk__in": str(orders.own)}
 
 
 def handled(who: str, tool: str, args: Any, shown: Shown) -> Outcome:
