@@ -194,7 +194,12 @@ def hidden_cells(
             seen = {pk: _seen(rights, model, pk, level) for pk in keys}
             for many in model._meta.many_to_many:
                 world.report.unmeasured[f"{model._meta.label_lower}.{many.name}"] = "not varied: many to many"
+            parents = rights.inlines.parents(model)
             for each in model._meta.concrete_fields:
+                if each.name in parents:
+                    name = f"{model._meta.label_lower}.{each.name}"
+                    world.report.unmeasured[name] = "not varied: it says with which record a row is shown"
+                    continue
                 if each.primary_key or not _can_change(each):
                     if not each.primary_key and not isinstance(
                         each, models.FileField

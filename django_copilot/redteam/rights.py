@@ -6,6 +6,7 @@ asked for, every hook is asked for each record.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache, cached_property
 from typing import Any
 
@@ -211,6 +212,20 @@ class Inlines:
         """Return those of them that are declared, so that a model may get them."""
         return frozenset(self._of(model).get(pk, (set(), set()))[1])
 
+    def parents(self, model: Any) -> frozenset[str]:
+        """Return the relations of a model by which forms show its rows with another record."""
+        return frozenset(
+            _get_foreign_key(parent, model, fk_name=inline.fk_name).name
+            for parent, inline in self._classes(model)
+        )
+
+    def _classes(self, model: Any) -> Iterator[tuple[Any, Any]]:
+        """Go through the inlines of the model's rows, each with the model on whose forms it is; not generic ones."""
+        for parent, each in self.rights.site._registry.items():
+            for inline in dict.fromkeys([*each.inlines, *each.get_inlines(self.rights.request, None)]):
+                if inline.model is model and not hasattr(inline, "ct_field"):
+                    yield parent, inline
+
     def all_declared(self, model: Any) -> frozenset[str]:
         """Return the declared fields that are shown of any row."""
         return frozenset().union(*(declared for _shown, declared in self._of(model).values()))
@@ -218,16 +233,18 @@ class Inlines:
     def _of(self, model: Any) -> dict[Any, tuple[set[str], set[str]]]:
         if model not in self._found:
             self._found[model] = {}
-            for parent, each in self.rights.site._registry.items():
-                if any(inline.model is model for inline in each.inlines):
-                    for obj in self.rights._rows_of(each).values():
-                        self._look(each, parent, obj, model)
+            for parent in dict.fromkeys(parent for parent, _inline in self._classes(model)):
+                each = self.rights.site._registry[parent]
+                for obj in self.rights._rows_of(each).values():
+                    self._look(each, parent, obj, model)
         return self._found[model]
 
     def _look(self, each: Any, parent: Any, obj: Any, model: Any) -> None:
         request = self.rights.request
         for inline in each.get_inline_instances(request, obj):
-            if inline.model is not model or not inline.has_view_or_change_permission(request, obj):
+            if inline.model is not model or hasattr(inline, "ct_field"):
+                continue
+            if not inline.has_view_or_change_permission(request, obj):
                 continue
             key = _get_foreign_key(parent, model, fk_name=inline.fk_name)
             inputs = inline.get_formset(request, obj).form.base_fields
