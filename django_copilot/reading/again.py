@@ -9,7 +9,8 @@ from ..access import EntityAccess
 from .history import run_history
 from .query import Query
 from .rows import run_query
-from .summary import Summary, run_summary
+from .summary import run_summary
+from .sums import Summary
 
 
 class Reading(Protocol):

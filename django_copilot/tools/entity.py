@@ -19,7 +19,8 @@ from ..identity import key_text
 from ..prefill import fill_from_tool, open_form
 from ..reading import DEFAULT_LIMIT, MAX_LIMIT, Query, merge, run_query, run_record
 from ..reading.history import run_history
-from ..reading.summary import EVERY, MAX_MEASURES, OPS, Measure, Summary, run_summary
+from ..reading.summary import run_summary
+from ..reading.sums import EVERY, MAX_MEASURES, OPS, Measure, Summary
 from ..snapshots import snapshot
 from .base import Asked, Found, Proposed, ReadDone
 from .further import kinds_of

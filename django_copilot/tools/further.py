@@ -16,7 +16,7 @@ from ..access import Access, EntityAccess
 from ..backends.base import ToolSpec
 from ..exceptions import CallError
 from ..reading import dates
-from ..reading.summary import EVERY, OPS
+from ..reading.sums import EVERY, OPS
 from .ranking import said_of
 from .schema import query_parameters, tool_names
 

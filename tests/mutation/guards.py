@@ -78,6 +78,7 @@ MORE = (
     "reading/rows.py",
     "reading/scan.py",
     "reading/summary.py",
+    "reading/sums.py",
     "runtime/request.py",
     "runtime/store.py",
     "runtime/sync.py",

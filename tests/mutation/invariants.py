@@ -106,7 +106,7 @@ INVARIANTS: tuple[Removal, ...] = (
     ),
     _held(
         3,
-        "reading/summary.py:_one_by_one:1:operand entity.may_view(obj)",
+        "reading/sums.py:one_by_one:1:operand entity.may_view(obj)",
         "tests/reading/test_summary.py::test_records_that_may_not_be_seen_are_not_in_it",
     ),
     _held(

@@ -288,7 +288,7 @@ COMPUTED = {
     "people.py": 1,  # a setting
     "reading/cells.py": 4,  # fields of a record
     "reading/inlines.py": 4,  # keys of rows
-    "reading/summary.py": 2,
+    "reading/sums.py": 2,
     "reading_checks.py": 8,  # declarations
     "snapshots.py": 3,
     "tools/context.py": 1,

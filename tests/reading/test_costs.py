@@ -16,7 +16,8 @@ from django_copilot.access import EntityAccess
 from django_copilot.database import limited
 from django_copilot.exceptions import Refused
 from django_copilot.reading import Query, run_query
-from django_copilot.reading.summary import Measure, Summary, run_summary
+from django_copilot.reading.summary import run_summary
+from django_copilot.reading.sums import Measure, Summary
 from example_project.store.models import Customer, Order, Product
 from tests.gate.calls import run, verdict
 

@@ -18,7 +18,8 @@ from django.utils import timezone
 
 from django_copilot.access import EntityAccess
 from django_copilot.exceptions import CallError
-from django_copilot.reading.summary import MAX_GROUPS, Measure, Summary, Summed, run_summary
+from django_copilot.reading.summary import Summed, run_summary
+from django_copilot.reading.sums import MAX_GROUPS, Measure, Summary
 from example_project.store.models import Customer, Order, Product, Tag
 from tests.gate.calls import run, verdict
 
@@ -58,7 +59,7 @@ def test_a_count_is_of_what_a_search_finds(entity: GetEntity) -> None:
 
 
 def test_counting_stops_at_a_cap(entity: GetEntity, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("django_copilot.reading.summary.COUNT_CAP", 10)
+    monkeypatch.setattr("django_copilot.reading.sums.COUNT_CAP", 10)
     content, _ = ask(entity("admin", "product")).for_model()
     assert (content["count"], content["capped"]) == (10, True)
     assert "more than 10" in content["note"]
