@@ -236,14 +236,14 @@ def test_an_empty_text_is_looked_up_first(
     )
 
 
-def test_one_of_several_days_is_looked_up_first(login: Login, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_moment_or_a_day_is_looked_up_first(login: Login, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(OrderAdmin, "harness_lookups", {"placed_at": ["in"]})
     first, second, *rest = Order.objects.order_by("pk")
     noon = datetime.datetime(2025, 3, 3, 12, tzinfo=datetime.UTC)
     Order.objects.filter(pk=first.pk).update(placed_at=noon)
     Order.objects.filter(pk=second.pk).update(placed_at=noon + datetime.timedelta(days=2))
     Order.objects.filter(pk=rest[0].pk).update(placed_at=noon + datetime.timedelta(days=1))
-    days = {"in": ["2025-03-03", "2025-03-05"]}
+    days = {"in": [noon.isoformat(), "2025-03-05"]}
     outcome = run("manager", "open_order_list", {"filters": {"placed_at": days}})
     assert opened(login, outcome) == [first.pk, second.pk]
 
