@@ -128,9 +128,11 @@ def _target(access: Access, name: str) -> tuple[str, EntityAccess]:
 # -- write tools: looking -----------------------------------------------------------------------------------
 
 
-def _call_tool(access: Access, tool: WriteTool, given: Mapping[str, Any]) -> Told | Planned:
+def _call_tool(
+    access: Access, tool: WriteTool, given: Mapping[str, Any], *, handled: bool = False
+) -> Told | Planned:
     """Run a project's read-only tool, or look at what another one would do. Raises CallError."""
-    if _handles_in(given):
+    if not handled and _handles_in(given):
         return _call_with_handles(access, tool, given)
     arguments = clean_arguments(tool.arguments, given)
     if tool.category is Category.READ_ONLY:
@@ -144,7 +146,7 @@ def _call_tool(access: Access, tool: WriteTool, given: Mapping[str, Any]) -> Tol
                 told[bound.model] = ()
         return Told(tool=tool.name, content=content, told=told)
     looked = _look(access, tool, to_stored(arguments), dry_run=None)
-    draft = _draft(access, looked)
+    draft = _draft(access, looked, handled=handled)
     is_entity = access.labelled(draft.model) is not None
     return Planned(tool=tool.name, draft=draft, told={draft.model: ()} if is_entity else {})
 
@@ -163,10 +165,8 @@ def _call_with_handles(access: Access, tool: WriteTool, given: Mapping[str, Any]
     if tool.category is Category.READ_ONLY:
         raise Refused("A handle can't stand here: what this tool answers goes to you.", code="invalid_handle")
     filled = {name: access.filled_in(value) for name, value in given.items()}
-    if _handles_in(filled):
-        raise Refused("A handle can't stand for a value like this.", code="invalid_handle")
     try:
-        return _call_tool(access, tool, filled)
+        return _call_tool(access, tool, filled, handled=True)
     except CallError:
         raise Refused(
             "This could not be prepared. Why is not told, since it may speak of what a handle stands for.",
@@ -186,7 +186,8 @@ def look_again(access: Access, plan: Plan) -> tuple[Looked, PlanDraft]:
 
 def look_afresh(access: Access, plan: Plan) -> PlanDraft:
     """Return the draft of a new plan for the same call, its dry run included. Raises CallError."""
-    return _draft(access, _look(access, _tool_of(access, plan), plan.arguments, dry_run=None))
+    looked = _look(access, _tool_of(access, plan), plan.arguments, dry_run=None)
+    return _draft(access, looked, handled="handled" in plan.document)
 
 
 def _tool_of(access: Access, plan: Plan) -> WriteTool:
@@ -204,7 +205,9 @@ def look_at_undo(access: Access, plan: Plan) -> PlanDraft:
     return _draft(access, _look_at_undo(access, tool, plan), undoes=plan.pk)
 
 
-def _draft(access: Access, looked: Looked, *, plan: Plan | None = None, undoes: Any = None) -> PlanDraft:
+def _draft(
+    access: Access, looked: Looked, *, plan: Plan | None = None, undoes: Any = None, handled: bool = False
+) -> PlanDraft:
     requester = access.request.user.pk
     # Once a second person was needed she stays so: what was before her may have left the window since.
     needed = (plan is not None and plan.needs_approval) or needs_approval(
@@ -212,7 +215,12 @@ def _draft(access: Access, looked: Looked, *, plan: Plan | None = None, undoes: 
     )
     undoes = plan.undo_of_id if plan is not None else undoes
     return draft_of(
-        looked, needs_approval=needed, scope=access.request.copilot_scope, requester=requester, undoes=undoes
+        looked,
+        needs_approval=needed,
+        scope=access.request.copilot_scope,
+        requester=requester,
+        undoes=undoes,
+        handled=handled or (plan is not None and "handled" in plan.document),
     )
 
 

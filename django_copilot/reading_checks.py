@@ -136,12 +136,12 @@ def _show(model_admin: Any) -> Iterator[Found]:
                 "Name the model's own fields. Lookups, methods and properties can't be declared.",
             )
             continue
-        if field.remote_field is not None or never_readable(model_admin.model, name):
+        if field.remote_field is not None or field.primary_key or never_readable(model_admin.model, name):
             yield _error(
                 model_admin,
                 name,
                 "copilot.E082",
-                f"harness_show: {name!r} can't be shown so: it is a relation, binary data or a password hash.",
+                f"harness_show: {name!r} can't be shown so: it is the key, a relation, binary data or a password hash.",
             )
             continue
         if name in _listed(model_admin):

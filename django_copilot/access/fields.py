@@ -126,12 +126,14 @@ class FieldAccess(RowAccess):
     def showable(self, obj: Any = None) -> tuple[str, ...]:
         """Return the fields whose values the person sees of this record, while the model gets handles for them.
 
-        The caller has established that the person may view the record. Relations are never among them.
+        The caller has established that the person may view the record. Relations are never among them, nor
+        is the key: what names the record depends on it.
         """
+        fields = {
+            name: model_field(self.model, name) for name in self._declared_and_shown("get_harness_show", obj)
+        }
         return tuple(
-            name
-            for name in self._declared_and_shown("get_harness_show", obj)
-            if model_field(self.model, name).remote_field is None
+            name for name, each in fields.items() if each.remote_field is None and not each.primary_key
         )
 
     @cached_property

@@ -339,10 +339,11 @@ def for_model(plan: Plan, access: Access) -> dict[str, Any]:
 def _now(plan: Plan, access: Access) -> dict[str, Any]:
     """Return what the record holds in the changed fields, as far as the model may read them; no relations.
 
+    Nothing where a handle stood in the call: one of them may be what it stands for.
     Together it stays short enough to be told at the end of the longest turn.
     """
     entity = access.labelled(plan.model)
-    if entity is None or not entity.can_view:
+    if entity is None or not entity.can_view or "handled" in plan.document:
         return {}
     try:
         values = run_record(entity, entity.record(plan.object_pk))

@@ -111,6 +111,14 @@ def _equals(entity: EntityAccess, field: Any, handle: str) -> models.Q:
 def _condition(entity: EntityAccess, field: Any, name: str, given: Any) -> tuple[models.Q, Any]:
     kinds = entity.lookups.get(name, frozenset())
     if isinstance(given, dict):
+        if any(
+            is_handle(each)
+            for value in given.values()
+            for each in (value if isinstance(value, list) else [value])
+        ):
+            raise CallError(
+                f"{name}: a handle stands alone, in no lookup.", code="invalid_handle", field=name
+            )
         return _lookups(entity, field, name, given, kinds)
     if given is None:
         return models.Q((f"{field.name}__isnull", True)), None

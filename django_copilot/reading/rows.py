@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +12,6 @@ from django.utils.text import capfirst
 
 from ..access import EntityAccess
 from ..conf import get_settings
-from ..database import limited
 from ..declaration import model_field
 from ..exceptions import Refused
 from ..identity import key_text
@@ -187,9 +185,8 @@ def run_query(entity: EntityAccess, query: Query) -> Rows:
         fields = check_names(entity, names, (*readable, *besides)) if query.fields else readable
         shown = tuple(name for name in showable if name in query.fields or not query.fields)
         wanted = conditions(entity, query.filters, readable)
-        with limited(entity.model) if entity.asks_more else nullcontext():
-            rows, looked_at, told = selected(entity, wanted, query.search)
-            found = scan(entity, rows, looked_at, query)
+        rows, looked_at, told = selected(entity, wanted, query.search)
+        found = scan(entity, rows, looked_at, query)
         records = [obj for obj, _ in found.records]
         cells = Cells(entity, fields, records)
         kept = Cells(entity, shown, records)

@@ -7,6 +7,7 @@ counts only where all that was looked at is readable on it. Counting and cutting
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +15,10 @@ from django.db import connections, models
 
 from ..access import EntityAccess, ask_hook
 from ..conf import get_settings
+from ..database import limited
 from ..declaration import model_field
 from ..exceptions import CallError
+from ..identity import key_is_data
 from .conditions import Conditions, searched
 from .query import MAX_ORDER, Query
 
@@ -58,8 +61,9 @@ def scan(entity: EntityAccess, rows: models.QuerySet[Any], names: Sequence[str],
     step = (limit + 1) * (1 if entity.decides_in_database else 2)
     while offset < most:
         step = min(step, most - offset)
-        page = list(ordered[offset : offset + step])
-        for obj in page:
+        with limited(entity.model) if entity.asks_more else nullcontext():
+            page = list(ordered[offset : offset + step])
+        for obj in page:  # whose hooks are asked outside: their statements are their own
             if obj.pk in found or not entity.may_view(obj):
                 continue
             readable = entity.readable(obj)
@@ -110,8 +114,10 @@ def _ordering(entity: EntityAccess, rows: models.QuerySet[Any], asked: Sequence[
 
 def _asked(entity: EntityAccess, asked: Sequence[str]) -> list[str]:
     names = [name.removeprefix("-") for name in asked]
+    # A key that is data orders only where it may be read, and then under its own name.
+    by_key = ["id"] if entity.asks_more and not key_is_data(entity.model) else []
     for name in names:
-        if name not in (*entity.orderable, *(["id"] if entity.asks_more else [])):
+        if name not in (*entity.orderable, *by_key):
             shown = name[:60] if name.isprintable() else "?"
             raise CallError(
                 f"order_by: {shown!r} can't order rows here. Fields: {', '.join(entity.orderable) or 'none'}.",

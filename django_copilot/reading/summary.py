@@ -25,7 +25,7 @@ from .cells import merge, related_values
 from .conditions import conditions, unknown_field
 from .query import Query
 from .scan import selected
-from .sums import MAX_BY, NUMBERS, Groups, Measure, Summary, counted, each_once, in_database, one_by_one
+from .sums import MAX_BY, NUMBERS, Groups, Measure, Summary, counted, in_database, one_by_one
 from .wording import conditions_text
 
 
@@ -155,16 +155,14 @@ def run_summary(entity: EntityAccess, summary: Summary) -> Summed:
         _check(entity, summary, readable)
         wanted = conditions(entity, summary.filters, readable)
         used = [*summary.by, *(each.field for each in summary.measures if each.field)]
-        with limited(entity.model):
-            rows, looked_at, told = selected(entity, wanted, summary.search)
-            looked_at = list(dict.fromkeys([*looked_at, *used]))
-            hidden = not set(looked_at) <= entity.readable_on_all | entity.showable_on_all
-            if hidden or not entity.decides_in_database:
-                groups, more = one_by_one(entity, rows, looked_at, summary)
-            elif not summary.measures:
-                groups, more = counted(rows)
-            else:
-                groups, more = in_database(entity, each_once(rows), summary)
+        rows, looked_at, told = selected(entity, wanted, summary.search)
+        looked_at = list(dict.fromkeys([*looked_at, *used]))
+        hidden = not set(looked_at) <= entity.readable_on_all | entity.showable_on_all
+        if hidden or not entity.decides_in_database:
+            groups, more = one_by_one(entity, rows, looked_at, summary)
+        else:
+            with limited(entity.model):
+                groups, more = in_database(entity, rows, summary) if summary.measures else counted(rows)
         labelled, related_told = _labelled(entity, summary, groups)
     return Summed(
         entity=entity,

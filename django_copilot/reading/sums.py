@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from ..access import EntityAccess
 from ..conf import get_settings
+from ..database import limited
 from ..declaration import model_field
 from ..exceptions import Refused
 from .scan import is_readable_on
@@ -122,9 +123,9 @@ def in_database(entity: EntityAccess, rows: models.QuerySet[Any], summary: Summa
         parts |= {f"copilot_{place}_{part}": made for part, made in _aggregates(each).items()}
     try:
         if not summary.by:
-            found = [rows.aggregate(**parts)]
+            found = [each_once(rows).aggregate(**parts)]
             return [((), _measured(entity, summary, found[0]))], False
-        grouped = rows.annotate(**keys).values(*key_names).annotate(**parts)
+        grouped = each_once(rows).annotate(**keys).values(*key_names).annotate(**parts)
         if summary.measures[0].op == "avg":  # its value here is a sum, and the greatest average comes first
             grouped = grouped.annotate(copilot_first=models.Avg(summary.measures[0].field))
         first = "copilot_first" if summary.measures[0].op == "avg" else "copilot_0_value"
@@ -208,7 +209,8 @@ def one_by_one(
 ) -> tuple[Groups, bool]:
     """Return the same, over records that were asked for one by one. Raises Refused when there are too many."""
     most = get_settings().SCAN_ROWS
-    found = list({obj.pk: obj for obj in rows.order_by("-pk")[: most + 1]}.values())
+    with limited(entity.model):
+        found = list({obj.pk: obj for obj in rows.order_by("-pk")[: most + 1]}.values())
     if len(found) > most and summary.measures:
         raise Refused(
             f"Whether a record may be seen is decided one by one here, for at most {most} of them. "

@@ -86,8 +86,13 @@ def is_intact(plan: Any) -> bool:
         return False
 
 
-def draft_of(looked: Looked, *, needs_approval: bool, scope: Scope, requester: Any, undoes: Any) -> PlanDraft:
-    """Return the draft of a plan from what was looked at. Raises TypeError or ValueError for odd values."""
+def draft_of(
+    looked: Looked, *, needs_approval: bool, scope: Scope, requester: Any, undoes: Any, handled: bool = False
+) -> PlanDraft:
+    """Return the draft of a plan from what was looked at. Raises TypeError or ValueError for odd values.
+
+    ``handled``: a value in it is one that the model may not get.
+    """
     tool, preview = looked.tool, looked.preview
     payload = canonical(preview.payload) if preview.payload is not None else ""
     body = {
@@ -127,6 +132,7 @@ def draft_of(looked: Looked, *, needs_approval: bool, scope: Scope, requester: A
         "touched": sorted(preview.touched),
         "reversible": tool.reversible,
         "approval": {"rule": tool.approval.describe(), "needed": needs_approval},
+        **({"handled": True} if handled else {}),
     }
     return PlanDraft(
         tool=tool.name,

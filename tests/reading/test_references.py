@@ -335,8 +335,9 @@ def test_a_handle_fills_in_a_form_and_is_not_read_back(store: Any, login: Login)
         ("query_customer", {"filters": {"id": "‹email r1.1›"}}, "invalid_id"),
         ("query_order", {"filters": {"status": "‹email r1.1›"}}, "invalid_handle"),
         ("query_order", {"filters": {"customer": "‹email r1.1›"}}, "invalid_handle"),
-        ("query_order", {"filters": {"placed_at": {"gte": "‹email r1.1›"}}}, "invalid_value"),
-        ("query_order", {"filters": {"status": {"in": ["‹email r1.1›"]}}}, "invalid_value"),
+        ("query_order", {"filters": {"placed_at": {"gte": "‹email r1.1›"}}}, "invalid_handle"),
+        ("query_order", {"filters": {"status": {"in": ["‹email r1.1›"]}}}, "invalid_handle"),
+        ("query_customer", {"filters": {"city": {"in": ["‹email r1.1›"]}}}, "invalid_handle"),
         ("open_customer_form", {"id": "1", "fields": {"name": "‹api_token r1.1›"}}, "not_found"),
         ("open_product_form", {"fields": {"status": "‹email r1.1›"}}, "invalid_handle"),
         ("open_product_form", {"fields": {"category": "‹email r1.1›"}}, "invalid_handle"),
@@ -375,6 +376,44 @@ def test_a_handle_in_a_write_tool_goes_to_the_person_only(store: Any) -> None:
     assert verdict(refused) == "refused"
     assert "only her" not in str(refused)
     assert "nothing" not in str(refused).lower()
+
+
+def test_a_handle_does_not_come_back_once_it_was_carried_out(login: Login) -> None:
+    client = login("support")
+    order = Order.objects.filter(region="north", customer__vip=False, status="paid").order_by("pk")[0]
+    Customer.objects.update(phone="only her city")
+    arguments = {"order": order.number, "street": "Main 1", "postal_code": "00-001", "city": "‹phone r1.1›"}
+    steps = [
+        Call("query_customer", {"filters": {"id": str(order.customer_id)}}),
+        Call("change_shipping_address", arguments),
+        Text("Done."),
+    ]
+    with script(*steps) as model:
+        answer = ask(client, "Send it there")
+        plan = answer["plan"]
+        assert "only her city" in json.dumps(plan["changes"])
+        confirmed = client.post(
+            plan["confirmUrl"],
+            {"digest": plan["digest"]},
+            content_type="application/json",
+            headers={"accept": "application/json"},
+        )
+        assert confirmed.status_code == 200
+        ask(client, None, conversationId=answer["conversationId"], **{"continue": plan["id"]})
+    assert Order.objects.get(pk=order.pk).shipping_city == "only her city"
+    assert "EXECUTED" in model.requests[2].messages[-1].text
+    assert_not_sent(model, "only her")
+
+
+def test_the_key_of_a_record_is_never_only_shown(store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from example_project.store.admin import CustomerAdmin
+
+    monkeypatch.setattr(CustomerAdmin, "harness_show", ["id", "email"])
+    monkeypatch.setattr(CustomerAdmin, "readonly_fields", ["id"])
+    monkeypatch.setattr(CustomerAdmin, "list_display", ["id", "name", "email"])
+    outcome = call(store, "manager", "query_customer", {"limit": 1})
+    assert isinstance(outcome, ReadDone)
+    assert [each["name"] for each in outcome.table["columns"] if each.get("sent") is False] == ["email"]
 
 
 def test_what_her_admin_does_not_show_is_not_shown(store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
