@@ -28,6 +28,7 @@ class Grammar(Questions):
                 self.summary,
                 self.history,
                 self.opened_list,
+                self.probe,
                 self._form,
                 self._delete,
                 self._write,
@@ -36,7 +37,7 @@ class Grammar(Questions):
                 self._nonsense,
                 self._valid,
             ),
-            weights=(26, 6, 8, 5, 6, 14, 7, 12, 3, 3, 5, 5),
+            weights=(24, 5, 7, 4, 5, 9, 13, 6, 12, 3, 3, 4, 5),
         )[0]
         name, arguments = make()
         if rng.random() < 0.08 and isinstance(arguments, dict):

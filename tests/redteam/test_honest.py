@@ -125,6 +125,21 @@ def test_what_the_stores_staff_ask_is_answered(world: World, desk: Any, language
     }
 
 
+def test_what_the_offline_backend_does_not_get_is_asked_with_the_call_that_answers_it(world: World) -> None:
+    def check(answer: dict[str, Any]) -> str:
+        return "" if answer["results"] and answer["results"][-1]["kind"] == "count" else "it counts nothing"
+
+    questions = [
+        ("with", "viewer", "Blue elephants?", check, ("count_product", {})),
+        ("without", "viewer", "Blue elephants?", check),
+    ]
+    world.actors = ()
+    world.project = type("Project", (), {"honest": lambda: questions})
+    honest.run(world, number=0, calls=0)
+    assert world.report.honest == {"project/with": "", "project/without": "it counts nothing"}
+    assert world.report.counts["honest requests that took a scripted model"] == 1
+
+
 # -- and they can fail ----------------------------------------------------------------------------------------
 
 
