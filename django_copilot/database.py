@@ -55,12 +55,12 @@ def contained() -> Iterator[None]:
 
 
 @contextmanager
-def limited(model: type[models.Model]) -> Iterator[None]:
-    """Let no statement that reads the model run longer than READ_SECONDS. Raises Refused for one that does.
+def limited(rows: models.QuerySet[Any]) -> Iterator[None]:
+    """Let no statement on the rows' database run longer than READ_SECONDS. Raises Refused for one that does.
 
     A search or a sum may have to look at a whole table, however big it is.
     """
-    connection = connections[router.db_for_read(model)]
+    connection = connections[rows.db]
     seconds = get_settings().READ_SECONDS
     began = monotonic()
     try:

@@ -224,8 +224,13 @@ class _Again:
             **({"older": True} if older else {}),
             **({"proposed": True} if proposes else {}),
             **({"on_the_way": True} if self.pages and (proposes or message.question) else {}),
-            **({"question": message.question} if message.question and not withheld else {}),
+            **({"question": self.question(message.question)} if message.question and not withheld else {}),
         }
+
+    def question(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """Return a question with the values that handles in it stand for."""
+        options = [self.access.read_out(each) for each in asked["options"]]
+        return {**asked, "text": self.access.read_out(asked["text"]), "options": options}
 
     def rows(self, key: str, stored: dict[str, Any]) -> Reading | None:
         """Return what a stored read gives, None when it is refused."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Any, cast
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from django.apps import apps
 from django.contrib.admin.utils import quote
@@ -82,7 +82,12 @@ class PlanView(OwnPlan):
         model = apps.get_model(plan.model)
         changes: list[dict[str, str]] = []
         record, changed = "", False
-        list_: dict[str, Any] = {"ids": [], "action": "", "count": 0}
+        list_: dict[str, Any] = {
+            "ids": [],
+            "action": "",
+            "count": 0,
+            "notice": _not_ticked(is_openable=False),
+        }
         try:
             with enter_scope(self.scope, request.user.pk) as scoped:
                 entity = Access(self.site, scoped).of_model(model)
@@ -123,7 +128,9 @@ class PlanView(OwnPlan):
         if wants_json(request):
             if plan.kind == PlanKind.LIST and (not openable or is_off(self.site.name)):
                 list_ = {"ids": [], "action": "", "count": 0, "notice": _not_ticked(is_openable=openable)}
-            of_list = list_ if plan.kind == PlanKind.LIST else {}
+            of_list = (
+                {**list_, "path": urlsplit(self.page_of(plan)).path} if plan.kind == PlanKind.LIST else {}
+            )
             return json_answer(
                 {
                     **of_list,

@@ -10,6 +10,7 @@ from .. import audit
 from ..backends.base import ToolCall
 from ..exceptions import Denied
 from ..models import Message, Plan, PlanKind, Turn
+from ..reading import merge
 from ..tools.base import Failed, Outcome, ReadDone, Told
 from ..values import clean_text
 from .deciders import Decider
@@ -115,13 +116,12 @@ def tool_call(
     match outcome:
         case ReadDone():
             size = len(json.dumps(outcome.content))
+            told = merge({outcome.entity: outcome.sent_fields}, outcome.told)
             sent = {
-                "entities": {outcome.entity: list(outcome.fields)},
+                "entities": {label: list(fields) for label, fields in told.items()},
                 "rows": outcome.sent_rows,
                 "bytes": size,
             }
-            for label, fields in outcome.told.items():
-                sent["entities"].setdefault(label, list(fields))
         case Told():
             sent = {"entities": list(outcome.told), "bytes": len(json.dumps(outcome.content))}
         case Failed():

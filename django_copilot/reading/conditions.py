@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import datetime
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,7 +28,7 @@ from . import dates
 from .query import MAX_IN, MAX_SEARCH, MAX_WORDS
 
 KIND_OF = {lookup: kind for kind, lookups in LOOKUPS.items() for lookup in lookups}
-WORDED = ("gte", "gt", "lte", "lt")
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 @dataclass(kw_only=True)
@@ -174,7 +175,7 @@ def _one_of(entity: EntityAccess, field: Any, name: str, given: Any) -> models.Q
     values = [json_to_python(field, name, each) for each in several]
     if None in values:
         raise wrong_value(name, "null can't be one of several; use isnull.")
-    days = [each for each in several if isinstance(each, str) and len(each) == 10]
+    days = [each for each in several if isinstance(each, str) and _DAY.fullmatch(each)]
     if not days or not isinstance(field, models.DateTimeField):
         return models.Q((f"{field.name}__in", values))
     q = models.Q(
@@ -245,7 +246,7 @@ def _period(field: Any, name: str, given: str) -> tuple[str, str] | None:
         return start.isoformat(), (end if back[1] else start).isoformat()
     now = timezone.localtime() if timezone.is_aware(timezone.now()) else timezone.now()
     try:
-        day = datetime.date.fromisoformat(given) if len(given) == 10 and given[:4].isdigit() else None
+        day = datetime.date.fromisoformat(given) if _DAY.fullmatch(given) else None
         if day is not None:
             if not in_time:
                 return None

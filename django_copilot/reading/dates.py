@@ -19,13 +19,13 @@ MOST = 10_000  # days, weeks, … back
 
 _UNITS = "day|week|month|quarter|year"
 _NAMED = re.compile(rf"(this|last|next) ({_UNITS})")
-_AGO = re.compile(rf"(\d{{1,5}}) ({_UNITS})s? ago")
-_LATEST = re.compile(rf"(?:last|past) (\d{{1,5}}) ({_UNITS})s?")
+_AGO = re.compile(rf"([0-9]{{1,5}}) ({_UNITS})s? ago")
+_LATEST = re.compile(rf"(?:last|past) ([1-9][0-9]{{0,4}}) ({_UNITS})s?")
 _WEEKDAY = re.compile(rf"(last )?({'|'.join(WEEKDAYS)})")
-_MONTH = re.compile(rf"({'|'.join(MONTHS)})(?: (\d{{4}}))?")
+_MONTH = re.compile(rf"({'|'.join(MONTHS)})(?: ([1-9][0-9]{{3}}))?")
 _ISO_PERIOD = re.compile(r"(\d{4})(?:-(?:(\d{2})|q([1-4])))?", re.ASCII)
 
-_HOURS = re.compile(r"(?:(?:last|past) (\d{1,5}) hours?|(\d{1,5}) hours? ago)")
+_HOURS = re.compile(r"(?:(?:last|past) ([1-9][0-9]{0,4}) hours?|([0-9]{1,5}) hours? ago)")
 
 Period = tuple[datetime.datetime, datetime.datetime]
 

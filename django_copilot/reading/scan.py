@@ -61,7 +61,7 @@ def scan(entity: EntityAccess, rows: models.QuerySet[Any], names: Sequence[str],
     step = (limit + 1) * (1 if entity.decides_in_database else 2)
     while offset < most:
         step = min(step, most - offset)
-        with limited(entity.model) if entity.asks_more else nullcontext():
+        with limited(rows) if entity.asks_more else nullcontext():
             page = list(ordered[offset : offset + step])
         for obj in page:  # whose hooks are asked outside: their statements are their own
             if obj.pk in found or not entity.may_view(obj):

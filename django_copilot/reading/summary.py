@@ -6,6 +6,7 @@ within SCAN_ROWS, where they decide on single records; refused where neither can
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -88,7 +89,11 @@ class Summed:
             "label": str(capfirst(model._meta.verbose_name_plural)),
             "columns": columns,
             "rows": [
-                {"id": None, "url": None, "values": dict(zip(names, (*key, *values), strict=True))}
+                {
+                    "id": None,
+                    "url": None,
+                    "values": dict(zip(names, (*key, *self._shown(values)), strict=True)),
+                }
                 for key, values in self.groups
             ],
             "hasMore": self.more,
@@ -103,13 +108,19 @@ class Summed:
             }
         return table
 
+    def _shown(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the numbers as the person sees them: of a count that was stopped, that it is more."""
+        if self.summary.measures or not self.more:
+            return values
+        return tuple(_("over %(count)s") % {"count": display(None, each)} for each in values)
+
     def texts(self) -> list[list[str]]:
         """Return the cells of ``for_person`` as text, row by row, for a page."""
         fields = [model_field(self.entity.model, name) for name in self.summary.by]
         return [
             [
                 *(_key_text(field, value) for field, value in zip(fields, key, strict=True)),
-                *("" if value is None else display(None, value) for value in values),
+                *("" if value is None else display(None, value) for value in self._shown(values)),
             ]
             for key, values in self.groups
         ]
@@ -123,11 +134,11 @@ class Summed:
 def _key_text(field: Any, value: Any) -> str:
     if isinstance(value, dict):
         return clean_text(str(value.get("label", value["id"])))
-    return (
-        ""
-        if value is None
-        else clean_text(display(None if isinstance(field, models.DateField) else field, value))
-    )
+    if value is None:
+        return ""
+    if isinstance(field, models.DateField):  # the first day of a period
+        return display(None, datetime.date.fromisoformat(str(value)))
+    return clean_text(display(field, value))
 
 
 def _measure_label(model: type[models.Model], measure: Measure) -> str:
@@ -161,7 +172,7 @@ def run_summary(entity: EntityAccess, summary: Summary) -> Summed:
         if hidden or not entity.decides_in_database:
             groups, more = one_by_one(entity, rows, looked_at, summary)
         else:
-            with limited(entity.model):
+            with limited(rows):
                 groups, more = in_database(entity, rows, summary) if summary.measures else counted(rows)
         labelled, related_told = _labelled(entity, summary, groups)
     return Summed(

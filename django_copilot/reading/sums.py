@@ -130,7 +130,7 @@ def in_database(entity: EntityAccess, rows: models.QuerySet[Any], summary: Summa
             grouped = grouped.annotate(copilot_first=models.Avg(summary.measures[0].field))
         first = "copilot_first" if summary.measures[0].op == "avg" else "copilot_0_value"
         order = (
-            [f"-{key_names[_dated(entity, summary)]}"]
+            [models.F(key_names[_dated(entity, summary)]).desc(nulls_last=True)]
             if summary.every
             else [models.F(first).desc(nulls_last=True), *key_names]
         )
@@ -209,7 +209,7 @@ def one_by_one(
 ) -> tuple[Groups, bool]:
     """Return the same, over records that were asked for one by one. Raises Refused when there are too many."""
     most = get_settings().SCAN_ROWS
-    with limited(entity.model):
+    with limited(rows):
         found = list({obj.pk: obj for obj in rows.order_by("-pk")[: most + 1]}.values())
     if len(found) > most and summary.measures:
         raise Refused(

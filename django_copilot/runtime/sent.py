@@ -27,11 +27,9 @@ class Sent:
     @classmethod
     def of(cls, outcome: ReadDone) -> Sent:
         """Return what left of a read that was just made."""
-        fields = outcome.fields
-        if outcome.table.get("kind") != "history":  # whose rows are changes of fields
-            columns = outcome.table["columns"]
-            fields = tuple(each["name"] for each in columns if each.get("sent", True))
-        return cls(entity=outcome.entity, fields=fields, rows=outcome.sent_rows, table=outcome.table)
+        return cls(
+            entity=outcome.entity, fields=outcome.sent_fields, rows=outcome.sent_rows, table=outcome.table
+        )
 
     @classmethod
     def from_json(cls, read: Mapping[str, Any], table: Mapping[str, Any] | None) -> Sent | None:

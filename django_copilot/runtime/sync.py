@@ -442,6 +442,10 @@ class _Driver:
             )
             self.flush()
         self.result.reply = self.for_person(message.text)
+        if self.result.question is not None:
+            question = self.result.question
+            options = [self.for_person(each) for each in question["options"]]
+            self.result.question = {**question, "text": self.for_person(question["text"]), "options": options}
         return self.result
 
     def for_person(self, text: str) -> str:

@@ -22,6 +22,13 @@ class ReadDone:
     told: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # all fields it tells of, by label
     shown: Shown | None = None  # the rows that can be named from now on
 
+    @property
+    def sent_fields(self) -> tuple[str, ...]:
+        """Return the fields and columns whose values are in the content."""
+        if self.table.get("kind") == "history":  # whose columns are of changes
+            return self.fields
+        return tuple(each["name"] for each in self.table["columns"] if each.get("sent", True))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Found:

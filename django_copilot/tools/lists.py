@@ -134,8 +134,9 @@ def _listed(entity: EntityAccess, wanted: Conditions) -> int:
 
     It asks for no permission of single records, as the query tools do: there may be more.
     """
-    with limited(entity.model):
-        return len(each_once(entity.queryset().filter(wanted.q)).values_list("pk")[: _most(entity) + 1])
+    rows = entity.queryset().filter(wanted.q)
+    with limited(rows):
+        return len(each_once(rows).values_list("pk")[: _most(entity) + 1])
 
 
 # -- the admin's own parameters ---------------------------------------------------------------------------

@@ -112,7 +112,7 @@ SLOW = {
 @override_settings(COPILOT={"READ_SECONDS": 0.2})
 def test_a_statement_that_takes_too_long_is_ended(store: Any) -> None:
     began = time.monotonic()
-    with pytest.raises(Refused) as caught, limited(Order), connection.cursor() as cursor:
+    with pytest.raises(Refused) as caught, limited(Order.objects.all()), connection.cursor() as cursor:
         cursor.execute(SLOW[connection.vendor])
     assert caught.value.code == "too_slow"
     assert "0.2 seconds" in caught.value.message
@@ -122,9 +122,9 @@ def test_a_statement_that_takes_too_long_is_ended(store: Any) -> None:
 
 @override_settings(COPILOT={"READ_SECONDS": 0.2})
 def test_the_limit_ends_with_the_read(store: Any) -> None:
-    with limited(Order):
+    with limited(Order.objects.all()):
         assert Order.objects.exists()
-    with limited(Order), limited(Customer):
+    with limited(Order.objects.all()), limited(Customer.objects.all()):
         assert Order.objects.exists()
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
@@ -156,7 +156,7 @@ def test_a_statement_that_fails_in_a_hook_leaves_out_its_record_only(entity: Get
 
 
 def test_another_error_of_the_database_stays_what_it_is(store: Any) -> None:
-    with pytest.raises(DatabaseError), limited(Order), connection.cursor() as cursor:
+    with pytest.raises(DatabaseError), limited(Order.objects.all()), connection.cursor() as cursor:
         cursor.execute("SELECT nothing FROM nowhere")
 
 

@@ -359,3 +359,24 @@ def test_the_table_of_a_summary_has_labels_and_a_chart(entity: GetEntity) -> Non
         entity("manager", "product"), Summary.from_json(json.loads(json.dumps(found.summary.to_json())))
     )
     assert again.groups == found.groups
+
+
+def test_a_count_that_was_stopped_says_so_to_the_person(
+    entity: GetEntity, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("django_copilot.reading.sums.COUNT_CAP", 10)
+    stopped = ask(entity("admin", "product"))
+    assert stopped.for_person()["rows"][0]["values"] == {"=0": "over 10"}
+    assert stopped.texts() == [["over 10"]]
+    assert stopped.for_model()[0]["count"] == 10
+
+
+def test_periods_without_a_date_come_first_in_every_database(entity: GetEntity) -> None:
+    """They are the oldest, so they are the first to be left out."""
+    some = list(Product.objects.order_by("pk").values_list("pk", flat=True)[:3])
+    Product.objects.exclude(pk__in=some).update(available_from=timezone.now())
+    Product.objects.filter(pk__in=some).update(available_from=None)
+    found = ask(entity("manager", "product"), "count", by=("available_from",), every="month")
+    assert found.groups[0] == ((None,), (3,))
+    assert found.texts()[0] == ["", "3"]
+    assert found.texts()[1][0].startswith(f"{timezone.localdate():%b}"[:3])

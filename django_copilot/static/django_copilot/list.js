@@ -72,7 +72,7 @@ export async function tickRows(plan, config) {
   const [data] = await Promise.all([ask(plan, config), loadTexts(`${config.conversations}jsi18n/`)]);
   // A theme may have given the form a name of its own.
   const form = document.querySelector("input.action-select")?.form ?? document.getElementById("changelist-form");
-  if (!Array.isArray(data?.ids)) {
+  if (!Array.isArray(data?.ids) || data.path !== location.pathname) {
     say(form, gettext("This proposal is not available. Nothing was ticked."));
     return;
   }
