@@ -16,7 +16,7 @@ from django_copilot.access import EntityAccess
 from django_copilot.access.asking import SearchPath
 from django_copilot.backends.base import ToolCall
 from django_copilot.reading import Rows, history, scan, summary
-from django_copilot.redteam import interference, model
+from django_copilot.redteam import interference, model, report
 from django_copilot.redteam.grammar import BASES, Grammar
 from django_copilot.redteam.knowledge import known_of, references_of
 from django_copilot.redteam.people import Actor
@@ -28,6 +28,11 @@ from django_copilot.tools import lists
 from example_project.store.models import Customer, Order, OrderLine, Product
 
 SITE = admin.site
+
+
+@pytest.fixture(autouse=True)
+def every_example_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report, "EXAMPLES", 10_000)
 
 
 def actor(world: World, name: str) -> Actor:
