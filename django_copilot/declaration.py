@@ -29,7 +29,7 @@ SECRET = re.compile(
 )
 # Names that look like what tells who somebody is, or how to reach her.
 PERSONAL = re.compile(
-    r"e_?mail|phone|mobile|(^|_)(tel|fax|street|address|postcode|postal_code|zip|zip_code|birth|birthday|dob"
+    r"e_?mail|phone|mobile|(^|_)(mail|tel|fax|street|address|postcode|postal_code|zip|zip_code|birth|birthday|dob"
     r"|passport|tax_?id|nip|vat_id|national_id|first_name|last_name|surname|full_name|gender|religion"
     r"|ip|ip_address|latitude|longitude|salary)(_|$)|birth_?date|date_of_birth",
     re.IGNORECASE,

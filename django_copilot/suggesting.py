@@ -90,7 +90,7 @@ def suggest(admins: list[Any]) -> Suggestion:
             continue
         if PERSONAL.search(name):
             made.personal.append(name)
-            if column.remote_field is None:
+            if column.remote_field is None and not column.primary_key:
                 made.show.append(name)
         made.read.append(name)
     made.persist = [

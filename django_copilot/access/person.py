@@ -22,7 +22,8 @@ from .rows import NOT_FOUND, RowAccess, ask_hook
 
 logger = logging.getLogger("django_copilot")
 
-SPOKEN_CHARS = 300  # of one value that stands in a sentence
+SPOKEN = 50  # values read out in all answers that are shown at once
+SPOKEN_CHARS = 300  # of one of them
 
 
 def may_use(site: AdminSite, user: Any, request: Any) -> str:
@@ -62,6 +63,7 @@ class Access:
         self.request = request
         self.references = references if references is not None else References()
         self._known: dict[str, EntityAccess] = {}
+        self._spoken: dict[str, str] = {}  # what handles stand for
 
     def check_person(self) -> None:
         """Raise Refused unless the person may use the copilot on this site now."""
@@ -155,15 +157,20 @@ class Access:
     def read_out(self, text: str) -> str:
         """Return a text of the model's as the person reads it: with the values that its handles stand for.
 
-        A handle of nothing that she may see now stays as it is.
+        A handle of nothing that she may see now stays as it is, and so do those beyond the first SPOKEN.
         """
 
         def value(found: re.Match[str]) -> str:
-            try:
-                source, obj = self._handled(found[0])
-            except CallError:
-                return found[0]
-            return display(source, source.value_from_object(obj))[:SPOKEN_CHARS]
+            handle = found[0]
+            if handle not in self._spoken:
+                if len(self._spoken) >= SPOKEN:
+                    return handle
+                try:
+                    source, obj = self._handled(handle)
+                    self._spoken[handle] = display(source, source.value_from_object(obj))[:SPOKEN_CHARS]
+                except CallError:
+                    self._spoken[handle] = handle
+            return self._spoken[handle]
 
         return HANDLE.sub(value, text)
 

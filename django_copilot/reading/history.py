@@ -120,7 +120,7 @@ class History:
         """Return a person's name for the model; a number instead where a name is not for it."""
         if entry.by is None or (self.names_people and entry.name is None):
             return None
-        if self.names_people:
+        if self.names_people and "@" not in (entry.name or ""):  # an address, whatever the field is called
             return entry.name
         return people.setdefault(entry.by, f"person {len(people) + 1}")
 

@@ -96,6 +96,9 @@ class InlineRows:
             return {
                 each.pk: [found[getattr(each, target)]] for each in records if getattr(each, target) in found
             }
+        if rows.query.distinct:  # which a slice of each record's own rows would undo
+            rows = self._model._base_manager.using(rows.db).filter(pk__in=rows.order_by().values("pk"))
+            rows = rows.order_by(*_ordering(self._model, shown))
         first = models.Prefetch(self.name, rows[: INLINE_ROWS + 1], to_attr=_FIRST + self.name)
         models.prefetch_related_objects(records, first)
         return {each.pk: getattr(each, _FIRST + self.name) for each in records}

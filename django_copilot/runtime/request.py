@@ -24,6 +24,8 @@ from ..tools.offered import write_specs
 from ..tools.schema import ASK_USER, FIND_ENTITIES, specs_for
 from . import store
 
+MOST_FOUND = 2 * ranking.FOUND_LIMIT  # entities offered besides those that were chosen
+
 
 class Briefing:
     """What the model of one turn is told besides the turn itself, with the rights of the moment it was made."""
@@ -33,7 +35,8 @@ class Briefing:
     ) -> None:
         self.site, self.scope, self.user_pk, self.message, self.page = site, scope, user_pk, message, page
         self.offered: list[str] = []  # entities whose tools are sent, by name
-        self.found: set[str] = set()  # entities that the model has looked for
+        self.looked_for: list[str] = []  # entities that the model has found, the latest last
+        self.found: set[str] = set()  # those of the last time
         self.inherited: dict[str, set[str]] = {}  # what earlier answers in the request spoke of
         self.references = References()
         self.history: tuple[ModelMessage, ...] = ()
@@ -83,9 +86,15 @@ class Briefing:
             self.inherited.setdefault(label, set()).update(fields)
 
     def offer(self, names: Collection[str]) -> None:
-        """Offer the tools of further entities, which the model has looked for. Raises ScopeUnavailable."""
-        self.offered.extend(name for name in names if name not in self.offered)
-        self.found = {*self.found, *names}
+        """Offer the tools of further entities, which the model has looked for. Raises ScopeUnavailable.
+
+        Those that it looked for last are told of with all their tools; of the ones before, a few are kept.
+        """
+        first = [name for name in self.offered if name not in self.looked_for]
+        new = [name for name in names if name not in first]
+        self.looked_for = [*(each for each in self.looked_for if each not in new), *new][-MOST_FOUND:]
+        self.offered = [*first, *self.looked_for]
+        self.found = {*names}
         with enter_scope(self.scope, self.user_pk) as request:
             self.tools = self._tools(Access(self.site, request))
 

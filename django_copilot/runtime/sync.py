@@ -128,6 +128,7 @@ class _Driver:
         self.decided = plan
         self.machine = machine.Turn.from_json(stored["machine"], limits=self.machine.limits)
         self.briefing.offered = list(stored["offered"])
+        self.briefing.looked_for = list(stored.get("looked_for", ()))
         self.briefing.found = set(stored.get("found", ()))
         self.shown = list(stored.get("shown", ()))
         self.mentions = {label: set(names) for label, names in stored["mentions"].items()}
@@ -142,6 +143,7 @@ class _Driver:
             "plan": str(plan.pk),
             "machine": self.machine.to_json(),
             "offered": self.briefing.offered,
+            "looked_for": self.briefing.looked_for,
             "found": sorted(self.briefing.found),
             "shown": self.shown,
             "mentions": {

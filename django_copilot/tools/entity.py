@@ -1,7 +1,7 @@
 """The bodies of the built-in tools. Only ``gate.py`` may call them.
 
 Each gets an entity of this person and arguments whose shape was checked; it checks names and values, reads
-through ``rows`` and ``prefill`` and returns an outcome. None of them writes to a record.
+through ``reading`` and ``prefill`` and returns an outcome. None of them writes to a record.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The store's admin: who sees what is decided here by Django's own hooks, and nothing of it is the copilot's.
 
-The copilot is two lists per admin, ``harness_list`` and ``harness_persist``.
+The copilot is what begins with ``harness_``: lists of fields, and what may be asked of them.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def test_a_request_is_system_then_messages_then_tools():
             "function": {
                 "name": "query_order",
                 "description": "Read orders.",
-                "parameters": TOOL.parameters,
+                "parameters": {"type": "object", "properties": {}},  # a tenth shorter
             },
         }
     ]

@@ -125,7 +125,7 @@ def test_a_call_of_the_gateway_is_seen(converse: Any, settings: Any) -> None:
 def test_a_call_that_nobody_checked_is_seen(converse: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     run = gate.run
 
-    def unchecked(site: Any, scope: Any, user_pk: Any, call: ToolCall) -> Any:
+    def unchecked(site: Any, scope: Any, user_pk: Any, call: ToolCall, **known: Any) -> Any:
         return run(site, scope, user_pk, ToolCall(id=call.id, name="query_order", arguments='{"limit": 1}'))
 
     monkeypatch.setattr(gate, "run", unchecked)

@@ -21,7 +21,7 @@ from django_copilot.reading.columns import column_names, columns_seen
 from django_copilot.reading.inlines import INLINE_ROWS
 from django_copilot.scope import Scope, enter_scope
 from example_project.store.admin import OrderLineInline
-from example_project.store.models import Order, OrderLine, Product
+from example_project.store.models import Order, OrderLine, Product, Tag
 from tests.access.conftest import read
 from tests.gate.calls import run
 from tests.projects import conftest as projects
@@ -574,3 +574,18 @@ def test_columns_that_are_seen_today(entity: GetEntity, bend: Bend, store: Any) 
     take_away(store, "support", "view_orderline", "change_orderline")
     assert columns_seen(entity("support", "order")) == set()
     assert columns_seen(entity("support", "product")) == set()
+
+
+def test_rows_that_a_queryset_takes_once_are_told_once(inline: Callable[..., None], store: Any) -> None:
+    order = seen()
+    tags = list(Tag.objects.order_by("pk")[:3])
+    for line in order.lines.all():
+        line.product.tags.set(tags)
+    wanted = len(lines("manager", order))
+    assert wanted
+
+    def once(self: Any, request: Any) -> Any:
+        return OrderLine.objects.filter(product__tags__pk__gte=0).distinct()
+
+    inline(get_queryset=once)
+    assert len(lines("manager", order)) == wanted

@@ -9,14 +9,18 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from hypothesis import given
 from hypothesis import strategies as st
 
 from django_copilot import gate
+from django_copilot.access import Access
 from django_copilot.backends.base import ToolCall
 from django_copilot.models import Conversation, Message, Plan
 from django_copilot.references import References, Shown, handle, is_handle, is_row
+from django_copilot.scope import enter_scope
 from django_copilot.testing import Call, Text, ask, assert_not_sent, script, sent_text
 from django_copilot.tools.base import Outcome, Planned, Proposed, ReadDone
 from example_project.store.models import Customer, Order
@@ -255,6 +259,20 @@ def test_a_handle_in_an_answer_is_read_out_to_the_person_only(login: Login, stor
     for codename in ("view_customer", "change_customer"):
         store.user("support").groups.get().permissions.remove(Permission.objects.get(codename=codename))
     assert "only@her" not in client.get(url, headers={"accept": "application/json"}).content.decode()
+
+
+def test_reading_out_has_a_bound(store: Any) -> None:
+    from django.contrib import admin
+
+    keys = list(Customer.objects.values_list("pk", flat=True))
+    with enter_scope(HERE, store.user("admin").pk) as request:
+        access = Access(admin.site, request, known(("store.customer", keys * 9)))
+        many = " ".join(handle("email", f"r1.{place}") for place in range(1, 200))
+        with CaptureQueriesContext(connection) as captured:
+            said = access.read_out(many * 3 + many)
+        assert said.count("@") >= 50
+        assert said.count("‹email") > 500
+        assert len([each for each in captured if 'FROM "store_customer"' in each["sql"]]) == 50
 
 
 def test_what_the_model_gets_does_not_depend_on_what_is_shown(store: Any) -> None:
