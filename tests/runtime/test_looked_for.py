@@ -27,9 +27,9 @@ def test_the_latest_are_whole_and_the_oldest_give_way(
     briefing.offer(["order"])
     assert told() == {"query_category", "query_order", "summarise_order"}
     briefing.offer(["product", "category"])
-    assert briefing.offered == ["category", "product"]
-    assert told() == {"query_category", "query_product", "summarise_product"}
+    assert briefing.offered == ["category", "order", "product"]
+    assert told() == {"query_category", "query_order", "query_product", "summarise_product"}
     briefing.offer(["customer"])
-    assert told() == {"query_category", "query_customer", "summarise_customer"}
+    assert told() == {"query_category", "query_product", "query_customer", "summarise_customer"}
     briefing.offer(["order"])
     assert told() == {"query_category", "query_customer", "query_order", "summarise_order"}
