@@ -14,10 +14,12 @@ from django.contrib.admin import AdminSite
 from django.forms import PasswordInput
 
 from .access import Access, EntityAccess
+from .access.history import may_see_history
 from .access.person import may_use
 from .declaration import Declaration, admin_of, model_field, never_fillable, never_readable
 from .exceptions import CallError, ScopeUnavailable
 from .people import is_service_account
+from .reading.columns import column_names, columns_seen
 from .scope import Scope, enter_scope
 from .switch import is_off
 from .tools.further import kinds_of
@@ -107,7 +109,37 @@ def _entity(entity: EntityAccess) -> dict[str, Any]:
             name: _field(entity, name)
             for name in dict.fromkeys(each for each in declared if isinstance(each, str))
         },
+        "asking": _asking(entity) if entity.is_usable and entity.can_view else {},
     }
+
+
+# -- what may be asked of it -------------------------------------------------------------------------------
+
+
+def _asking(entity: EntityAccess) -> dict[str, Any]:
+    """Return which search fields, filters, orders, columns and actions are this person's, where there are any."""
+    ma = entity.model_admin
+    searched = {path.given for path in entity.search_paths}
+    unsearched = (
+        "the admin searches in its own way"
+        if entity.searches_its_own_way
+        else "not readable on every record, or of records that are not all this person's"
+    )
+    columns = columns_seen(entity)
+    made: dict[str, Any] = {
+        "search": {name: _answer(name in searched, lambda: unsearched) for name in entity.search_fields},
+        "filters": {name: sorted(kinds) for name, kinds in entity.lookups.items()},
+        "order_by": list(entity.orderable),
+        "columns": {
+            name: _answer(name in columns, lambda: "the admin does not show it to this person")
+            for name in column_names(entity)
+        },
+        "actions": {
+            name: _answer(name in entity.actions, lambda: "get_actions does not give it to this person")
+            for name in ma.harness_actions
+        },
+    }
+    return {name: value for name, value in made.items() if value}
 
 
 # -- entities and their tools ------------------------------------------------------------------------------
@@ -136,6 +168,8 @@ def _why_not_offered(entity: EntityAccess, kind: str) -> str:
         return NOT_DECLARED[kind]
     if kind == "history" and not entity.tells_history:
         return "django-simple-history does not track this model"
+    if kind == "history" and not may_see_history(entity, None):
+        return "no permission to look at the history"
     if kind in ("query", "count", "summary") and not entity.readable():
         return "no field can be read"
     return SEE_LOG

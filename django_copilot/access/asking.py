@@ -156,14 +156,21 @@ class AskAccess(FieldAccess):
         A field of a related record counts only where all of that kind are hers to read: what a search finds
         tells of what it looked at.
         """
-        ma = self.model_admin
-        if not (ma.harness_search or ma.harness_from_admin) or self.searches_its_own_way:
+        if self.searches_its_own_way:
             return ()
-        names: Sequence[str] = ask_hook(
+        found = (self._search_path(name) for name in self.search_fields)
+        return tuple(path for path in found if path is not None)
+
+    @property
+    def search_fields(self) -> tuple[str, ...]:
+        """Return the admin's search fields, readable or not, where the declaration opts into its search."""
+        ma = self.model_admin
+        if not (ma.harness_search or ma.harness_from_admin):
+            return ()
+        names: Sequence[Any] = ask_hook(
             ma, "get_search_fields", (), lambda: tuple(ma.get_search_fields(self.request))
         )
-        found = (self._search_path(name) for name in names if isinstance(name, str))
-        return tuple(path for path in found if path is not None)
+        return tuple(name for name in names if isinstance(name, str))
 
     @cached_property
     def searches_its_own_way(self) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ..access import Access, EntityAccess
+from ..access.history import may_see_history
 from ..backends.base import ToolSpec
 from ..exceptions import CallError
 from ..reading import dates
@@ -82,7 +83,7 @@ def kinds_of(entity: EntityAccess) -> tuple[str, ...]:
     if not entity.can_view:
         return ()
     kinds = ["count", "summary"] if entity.asks_more and entity.readable() else []
-    kinds += ["history"] if entity.tells_history else []
+    kinds += ["history"] if entity.tells_history and may_see_history(entity, None) else []
     kinds += ["list"] if entity.opens_list else []
     return tuple(kinds)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import StringIO
@@ -402,3 +403,29 @@ def test_a_person_who_may_not_use_it_is_told_so_first(store: Store) -> None:
 def test_what_is_not_there_is_an_error(store: Store, args: list[str], told: str) -> None:
     with pytest.raises(CommandError, match=told):
         said(*args)
+
+
+def test_what_may_be_asked_is_told_with_the_reason_for_each_no(store: Store) -> None:
+    told = {each["entity"]: each for each in json.loads(said("support", "--json"))["entities"]}
+    asking = told["customer"]["asking"]
+    assert asking["search"]["name"]["may"] is True
+    assert "not readable" in asking["search"]["email"]["why"]
+    assert asking["filters"] == {"country": ["in"], "city": ["in"]}
+    assert asking["order_by"] == ["name", "city", "country", "vip"]
+    order = told["order"]["asking"]
+    assert (order["columns"]["lines"]["may"], order["actions"]["mark_as_shipped"]["may"]) == (True, True)
+    assert told["order"]["tools"]["history_order"]["why"] == "no permission to look at the history"
+    assert told["category"]["asking"] == {}
+    assert re.search(r"^  search +email +no: not readable", said("support"), re.MULTILINE)
+
+
+def test_actions_and_columns_that_are_not_hers_are_told(store: Store, monkeypatch: Any) -> None:
+    from example_project.store.admin import OrderAdmin
+
+    monkeypatch.setattr(OrderAdmin, "get_actions", lambda self, request: {})
+    group = store.user("support").groups.get()
+    group.permissions.remove(*group.permissions.filter(codename__endswith="_orderline"))
+    (order,) = json.loads(said("support", "--entity", "order", "--json"))["entities"]
+    asking = order["asking"]
+    assert asking["columns"]["lines"]["why"] == "the admin does not show it to this person"
+    assert asking["actions"]["mark_as_shipped"]["why"] == "get_actions does not give it to this person"

@@ -220,18 +220,28 @@ def test_fields_that_depend_on_the_record(store: Any, product: Product, bend: Be
 def test_the_admins_own_right_to_look_at_histories_holds(store: Any, product: Product) -> None:
     store.user("support").user_permissions.clear()
     outcome = run("support", "history_product", {"id": str(product.pk)})
-    assert outcome.content["error"]["code"] == "not_allowed"  # type: ignore[union-attr]
+    assert outcome.content["error"]["code"] == "unknown_tool"  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize(
-    "hook",
-    ["has_view_history_or_change_history_permission", "has_view_history_permission", "get_history_queryset"],
-)
+PERMISSIONS = ["has_view_history_or_change_history_permission", "has_view_history_permission"]
+
+
+@pytest.mark.parametrize("hook", [*PERMISSIONS, "get_history_queryset"])
 def test_a_hook_that_says_no_or_fails_is_a_no(store: Any, product: Product, bend: Bend, hook: str) -> None:
+    code = "unknown_tool" if hook in PERMISSIONS else "not_allowed"
     for answer in (lambda *args, **kwargs: False, lambda *args, **kwargs: 1 / 0):
         bend(Product, **{hook: answer})
         outcome = run("admin", "history_product", {"id": str(product.pk)})
-        assert outcome.content["error"]["code"] == "not_allowed"  # type: ignore[union-attr]
+        assert outcome.content["error"]["code"] == code  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("hook", PERMISSIONS)
+def test_a_no_for_one_record_is_of_that_record(store: Any, product: Product, bend: Bend, hook: str) -> None:
+    bend(Product, **{hook: lambda self, request, obj=None: obj is None or obj.pk != product.pk})
+    outcome = run("admin", "history_product", {"id": str(product.pk)})
+    assert outcome.content["error"]["code"] == "not_allowed"  # type: ignore[union-attr]
+    other = Product.objects.exclude(pk=product.pk)[0]
+    assert "changes" in run("admin", "history_product", {"id": str(other.pk)}).content  # type: ignore[union-attr]
 
 
 def test_a_record_that_she_may_not_see_has_none(store: Any) -> None:

@@ -149,6 +149,10 @@ def test_every_address_of_ours_is_found_and_has_its_rule() -> None:
         ("metrics", "GET", {}, {403}),
         ("switch", "POST", {}, {403}),
         ("audit", "GET", {}, {302, 403}),
+        ("audit", "POST", {"standing": None}, {302}),
+        ("audit", "POST", {"standing": None, "token": False}, {302, 403}),
+        # Which reads the body for its token first, and may stumble over it.
+        ("audit", "POST", {"standing": None, "token": False, "broken": True}, {302, 400, 403}),
     ],
 )
 def test_the_table_says_what_is_promised(

@@ -105,6 +105,8 @@ def _lines(report: Mapping[str, Any]) -> list[str]:
                 (name, *(_said(answers[page]) for page in pages)) for name, answers in each["fields"].items()
             ]
             lines += ["", *_columns([("field", *pages), *rows])]
+        if each["asking"]:
+            lines += ["", *_columns(_asking(each["asking"]))]
     if report["tools"]:
         lines += [
             "",
@@ -112,6 +114,15 @@ def _lines(report: Mapping[str, Any]) -> list[str]:
             *_columns([(name, _said(each)) for name, each in report["tools"].items()]),
         ]
     return lines
+
+
+def _asking(asking: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    rows = []
+    for what, said in asking.items():
+        for name in said:
+            value = said[name] if isinstance(said, Mapping) else {"may": True}
+            rows.append((what, name, ", ".join(value) if isinstance(value, list) else _said(value)))
+    return rows
 
 
 def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
