@@ -182,10 +182,13 @@ def allowed(
     told = {400} if broken and method not in SAFE else set()
     unsafe = method not in SAFE
     if standing is None:
+        if rule.kind == "json":
+            return frozenset({401})
+        # On pages Django looks for the token in the body, before anybody asks who it is.
+        first = told if unsafe and not token else set()
         if rule.kind == "admin":
-            # Django looks for the token in the body before anybody asks who it is.
-            return frozenset({302, 403, *told} if unsafe and not token else {302})
-        return frozenset({401} if rule.kind == "json" or json else {302})
+            return frozenset({302, 403, *first} if unsafe and not token else {302})
+        return frozenset({401 if json else 302, *first})
     if unsafe and not token:
         return frozenset({403, *told})
     if not standing.may(rule):
