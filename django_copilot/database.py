@@ -84,10 +84,9 @@ def _unlimited(connection: Any, seconds: float) -> Iterator[None]:
 def _limited_postgresql(connection: Any, seconds: float) -> Iterator[None]:
     """In a transaction of its own, or a savepoint, so that the error of a statement that is ended breaks nothing."""
     with transaction.atomic(using=connection.alias), connection.cursor() as cursor:
-        cursor.execute("SELECT current_setting('statement_timeout')")
-        before = cursor.fetchone()[0]
-        set_to = "SELECT set_config('statement_timeout', %s, true)"
+        set_to = "SELECT current_setting('statement_timeout'), set_config('statement_timeout', %s, true)"
         cursor.execute(set_to, [str(max(1, int(seconds * 1000)))])
+        before = cursor.fetchone()[0]
         yield
         cursor.execute(set_to, [before])
 

@@ -186,7 +186,8 @@ def run_query(entity: EntityAccess, query: Query) -> Rows:
         shown = tuple(name for name in showable if name in query.fields or not query.fields)
         wanted = conditions(entity, query.filters, readable)
         rows, looked_at, told = selected(entity, wanted, query.search)
-        found = scan(entity, rows, looked_at, query)
+        resolved = Query(**{**vars(query), "filters": wanted.filters})
+        found = scan(entity, rows, looked_at, resolved)
         records = [obj for obj, _ in found.records]
         cells = Cells(entity, fields, records)
         kept = Cells(entity, shown, records)
@@ -207,7 +208,7 @@ def run_query(entity: EntityAccess, query: Query) -> Rows:
     more_may_be = entity.asks_per_row and not entity.narrows_rows
     return Rows(
         entity=entity,
-        query=Query(**{**vars(query), "filters": wanted.filters}),
+        query=resolved,
         fields=fields,
         shown=shown,
         columns=tuple(columns),

@@ -6,7 +6,7 @@ counts only where all that was looked at is readable on it. Counting and cutting
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -61,7 +61,7 @@ def scan(entity: EntityAccess, rows: models.QuerySet[Any], names: Sequence[str],
     step = (limit + 1) * (1 if entity.decides_in_database else 2)
     while offset < most:
         step = min(step, most - offset)
-        with limited(rows) if entity.asks_more else nullcontext():
+        with limited(rows) if _is_wide(query) else nullcontext():
             page = list(ordered[offset : offset + step])
         for obj in page:  # whose hooks are asked outside: their statements are their own
             if obj.pk in found or not entity.may_view(obj):
@@ -77,6 +77,12 @@ def scan(entity: EntityAccess, rows: models.QuerySet[Any], names: Sequence[str],
         offset += step
         step = max(step * 2, 100)
     return Found(records=tuple(found.values()), has_more=False)
+
+
+def _is_wide(query: Query) -> bool:
+    """Tell whether a query asks for what no index need serve: more than exact filters in the admin's own order."""
+    ranged = any(isinstance(each, Mapping) for each in query.filters.values())
+    return bool(query.search.strip() or query.order_by or ranged)
 
 
 def is_readable_on(entity: EntityAccess, obj: Any, names: Sequence[str], readable: Sequence[str]) -> bool:

@@ -118,7 +118,8 @@ def _matching(entity: EntityAccess, wanted: Conditions) -> list[Any]:
     """Return the records that meet the conditions and that the person may view, all of them. Raises CallError."""
     most = _most(entity)
     rows, looked_at, _told = selected(entity, wanted, "")
-    found = scan(entity, rows, looked_at, Query(entity=entity.entity.label, limit=most))
+    query = Query(entity=entity.entity.label, filters=wanted.filters, limit=most)
+    found = scan(entity, rows, looked_at, query)
     if found.has_more:
         raise CallError(
             f"More than {most} records match, and so many do not stand on one page. Narrow it down with filters.",

@@ -259,7 +259,8 @@ def test_the_history_of_a_record_out_of_sight_is_found(world: World, monkeypatch
     send(world, "support", "history_order", id=str(hidden.pk))
     assert found(world) == {}
     monkeypatch.setattr(EntityAccess, "find", lambda self, given: self.model._base_manager.get(pk=given))
-    monkeypatch.setattr("django_copilot.reading.history.may_see_history", lambda entity, record: True)
+    for module in ("reading.history", "tools.further"):
+        monkeypatch.setattr(f"django_copilot.{module}.may_see_history", lambda entity, record: True)
     send(world, "support", "history_order", id=str(hidden.pk))
     assert "reads the past of 1 records in store_historicalorder" in found(world)[2]
 
