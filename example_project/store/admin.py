@@ -212,7 +212,9 @@ class OrderAdmin(HarnessMixin, HistoryAdmin):
                     self.log_change(request, order, [{"changed": {"fields": ["Status"]}}])
                     shipped += 1
         left = queryset.count() - shipped
-        told = ngettext("%(count)d order was marked as shipped.", "%(count)d orders were marked as shipped.", shipped)
+        told = ngettext(
+            "%(count)d order was marked as shipped.", "%(count)d orders were marked as shipped.", shipped
+        )
         messages.success(request, told % {"count": shipped})
         if left:
             told = ngettext(
