@@ -7,16 +7,12 @@ from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from django.conf import settings
-from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
-from django.utils import timezone
 
 from ...declaration import entities_of
 from ...exceptions import ConfigurationError
 from ...explaining import explain
-from ...scope import Scope
-from .copilot_ask import _keys, _site
+from ..place import account, add_place, scope_at, scope_keys, site_named
 
 
 class Command(BaseCommand):
@@ -34,24 +30,13 @@ class Command(BaseCommand):
             metavar="NAME",
             help="only this entity, as in tools or as app.Model; may be repeated",
         )
-        parser.add_argument("--site", default="admin", help="name of the AdminSite (default: admin)")
-        parser.add_argument("--host", default="", help="host name that the project's code should see")
-        parser.add_argument(
-            "--scope",
-            action="append",
-            default=[],
-            metavar="KEY=VALUE",
-            help="a key of the project's own scope, as COPILOT['SCOPE'] captures it; may be repeated",
-        )
+        add_place(parser)
         parser.add_argument("--json", action="store_true", help="print JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Print it. Raises CommandError."""
-        site = _site(options["site"])
-        user_model = get_user_model()
-        user = user_model._default_manager.filter(**{user_model.USERNAME_FIELD: options["user"]}).first()
-        if user is None:
-            raise CommandError(f"There is no account {options['user']!r}.")
+        site = site_named(options["site"])
+        user = account(options["user"], active=False)
         entities = entities_of(site)
         only = [each if each in entities else each.lower() for each in options["entity"]]
         unknown = set(only) - {*entities, *(each.label for each in entities.values())}
@@ -60,14 +45,7 @@ class Command(BaseCommand):
                 f"No entity {', '.join(sorted(unknown))} on the site {site.name!r}. "
                 f"There are: {', '.join(entities)}."
             )
-        scope = Scope(
-            site=site.name,
-            host=options["host"]
-            or next((h for h in settings.ALLOWED_HOSTS if h[:1] not in "*."), "localhost"),
-            language=settings.LANGUAGE_CODE,
-            time_zone=timezone.get_default_timezone_name(),
-            keys=_keys(options["scope"]),
-        )
+        scope = scope_at(site, options, scope_keys(options["scope"]))
         try:
             report = explain(site, scope, user, only=only)
         except ConfigurationError as error:

@@ -15,11 +15,10 @@ from django.contrib.admin import AdminSite, sites
 from django.core.management.base import BaseCommand, CommandError
 from django.templatetags.static import static
 from django.urls import NoReverseMatch, reverse
-from django.utils import timezone
 
 from ...declaration import has_entities
 from ...diagnosis import OK, PROBLEM, Finding, examine, look, static_names
-from ...scope import Scope
+from ..place import add_place, given_keys, scope_at, site_named
 
 TIMEOUT = 10  # seconds for one address
 
@@ -32,15 +31,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Take what to look at."""
-        parser.add_argument("--site", default="", metavar="NAME", help="only this AdminSite")
-        parser.add_argument("--host", default="", help="host name that the project's code should see")
-        parser.add_argument(
-            "--scope",
-            action="append",
-            default=[],
-            metavar="KEY=VALUE",
-            help="a key of the project's own scope, as COPILOT['SCOPE'] captures it; may be repeated",
-        )
+        add_place(parser, site="", site_help="only this AdminSite")
         parser.add_argument(
             "--url",
             default="",
@@ -54,22 +45,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Look and print. Raises CommandError, and with it exit status 1, when there is a problem."""
-        keys = dict(each.split("=", 1) for each in options["scope"] if "=" in each)
-        if len(keys) != len(options["scope"]):
-            raise CommandError("--scope takes KEY=VALUE, each key once.")
+        keys = given_keys(options["scope"])
         if options["url"] and urlsplit(options["url"]).scheme not in ("http", "https"):
             raise CommandError("--url takes an address that begins with http:// or https://.")
-        scopes = {
-            site: Scope(
-                site=site.name,
-                host=options["host"]
-                or next((h for h in settings.ALLOWED_HOSTS if h[:1] not in "*."), "localhost"),
-                language=settings.LANGUAGE_CODE,
-                time_zone=timezone.get_default_timezone_name(),
-                keys=keys,
-            )
-            for site in _sites(options["site"])
-        }
+        scopes = {site: scope_at(site, options, keys) for site in _sites(options["site"])}
         findings = list(examine(scopes, ask_model=options["model"]))
         if not scopes:
             text = "no ModelAdmin of any AdminSite is declared"
@@ -90,14 +69,9 @@ class Command(BaseCommand):
 
 
 def _sites(name: str) -> list[AdminSite]:
-    found = sorted((each for each in sites.all_sites if has_entities(each)), key=lambda each: each.name)
-    if not name:
-        return found
-    chosen = [each for each in found if each.name == name]
-    if not chosen:
-        known = ", ".join(each.name for each in found) or "none"
-        raise CommandError(f"There is no AdminSite {name!r} with entities. There are: {known}.")
-    return chosen
+    if name:
+        return [site_named(name)]
+    return sorted((each for each in sites.all_sites if has_entities(each)), key=lambda each: each.name)
 
 
 # -- a running server --------------------------------------------------------------------------------------

@@ -10,10 +10,8 @@ import json
 from argparse import ArgumentParser
 from typing import Any
 
-from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import router, transaction
-from django.utils import timezone
 
 from ...backends import ModelRequest, Outgoing, get_backend
 from ...conf import get_settings
@@ -31,7 +29,7 @@ from ...runtime.page import page_context
 from ...runtime.request import Briefing
 from ...scope import Scope
 from ...switch import is_off
-from .copilot_ask import _keys, _site, _user, _why_not
+from ..place import account, add_place, scope_at, scope_keys, site_named, why_not
 
 BYTES_PER_TOKEN = 4  # about, of English and JSON
 
@@ -49,42 +47,26 @@ class Command(BaseCommand):
         parser.add_argument(
             "--as", dest="user", required=True, metavar="USER", help="username of an active account"
         )
-        parser.add_argument("--site", default="admin", help="name of the AdminSite (default: admin)")
-        parser.add_argument("--host", default="", help="host name that the project's code should see")
-        parser.add_argument("--language", default=settings.LANGUAGE_CODE, help="language of texts and dates")
         parser.add_argument("--page", default="", metavar="URL", help="address of the admin page she is on")
         parser.add_argument(
             "--conversation", default="", metavar="ID", help="a conversation of hers to go on with"
         )
-        parser.add_argument(
-            "--scope",
-            action="append",
-            default=[],
-            metavar="KEY=VALUE",
-            help="a key of the project's own scope, as COPILOT['SCOPE'] captures it; may be repeated",
-        )
+        add_place(parser, language=True)
         parser.add_argument(
             "--body", action="store_true", help="print the body alone, and not even a line's end"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Print the request. Raises CommandError."""
-        site, message = _site(options["site"]), options["message"].strip()
+        site, message = site_named(options["site"]), options["message"].strip()
         most = get_settings().MESSAGE_CHARS
         if not 0 < len(message) <= most:
             raise CommandError(f"A message has 1 to {most} characters.")
         if is_off(site.name):
             raise CommandError(f"The assistant is turned off on the site {site.name!r}: nothing is sent.")
-        user = _user(options["user"])
-        scope = Scope(
-            site=site.name,
-            host=options["host"]
-            or next((h for h in settings.ALLOWED_HOSTS if h[:1] not in "*."), "localhost"),
-            language=options["language"],
-            time_zone=timezone.get_default_timezone_name(),
-            keys=_keys(options["scope"]),
-        )
-        code = _why_not(site, scope, user)
+        user = account(options["user"])
+        scope = scope_at(site, options, scope_keys(options["scope"]))
+        code = why_not(site, scope, user)
         if code:
             raise CommandError(
                 f"{options['user']} may not use the assistant on the site {site.name!r} ({code}): nothing is sent."
