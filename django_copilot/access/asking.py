@@ -236,10 +236,6 @@ class AskAccess(FieldAccess):
             else rows.none()
         )
 
-    def counts_on(self, names: Sequence[str]) -> bool:
-        """Tell whether the database alone can answer over these fields: rows and fields are known without records."""
-        return self.decides_in_database and all(name in self.readable_on_all for name in names)
-
 
 TEXT_LOOKUPS = ("exact", "iexact", "contains", "icontains", "startswith", "istartswith")
 
